@@ -1,0 +1,275 @@
+//! The one table of every series: name, unit, kind, scope, delivery class, source on cgroup v1 and v2, one sentence.
+//!
+//! Megabytes are 1e6 bytes, as MLflow's. docs/metrics.md is generated from this table.
+
+/// Whose resource a number measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    Node,
+    Container,
+    Pod,
+    Rootfs,
+    Mount,
+    Process,
+}
+
+impl Scope {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Scope::Node => "node",
+            Scope::Container => "container",
+            Scope::Pod => "pod",
+            Scope::Rootfs => "rootfs",
+            Scope::Mount => "mount",
+            Scope::Process => "process",
+        }
+    }
+}
+
+/// What a window keeps as the value of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Goes up and down: a window's value is the mean.
+    Gauge,
+    /// Only grows: a window's value is the last one.
+    Counter,
+    /// Set by somebody (a limit): a window's value is the last one, and sinks get it when it changes.
+    Constant,
+}
+
+impl Kind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+            Kind::Constant => "constant",
+        }
+    }
+}
+
+/// Where a series goes beyond the local store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// To every sink, by default.
+    Core,
+    /// To a sink that was asked for all series.
+    All,
+    /// Stays in the local store.
+    Store,
+}
+
+impl Class {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Class::Core => "core",
+            Class::All => "all",
+            Class::Store => "store",
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Series {
+    /// As in `system/<subject>/<name>`; `<label>` stands for the label of a mount.
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub kind: Kind,
+    pub scope: Scope,
+    pub class: Class,
+    /// Source on cgroup v1, or the only source.
+    pub v1: &'static str,
+    /// Source on cgroup v2; empty: as on v1.
+    pub v2: &'static str,
+    pub about: &'static str,
+}
+
+macro_rules! series {
+    ($($id:ident = $name:literal, $unit:literal, $kind:ident, $scope:ident, $class:ident, $v1:literal, $v2:literal, $about:literal;)*) => {
+        $(pub static $id: Series = Series {
+            name: $name, unit: $unit, kind: Kind::$kind, scope: Scope::$scope, class: Class::$class,
+            v1: $v1, v2: $v2, about: $about,
+        };)*
+        /// Every series, in the order of the documentation.
+        pub static ALL: &[&Series] = &[$(&$id),*];
+    };
+}
+
+series! {
+    NODE_CPU_UTILIZATION = "node_cpu_utilization_percentage", "%", Gauge, Node, Core, "/proc/stat: cpu", "",
+        "share of the node's CPU time that was neither idle nor waiting for I/O; guest time is part of user time";
+    NODE_CPU_IOWAIT = "node_cpu_iowait_percentage", "%", Gauge, Node, All, "/proc/stat: cpu", "",
+        "share of the node's CPU time that was idle while I/O was outstanding";
+    NODE_LOAD_1M = "node_load_1m", "tasks", Gauge, Node, All, "/proc/loadavg", "",
+        "runnable and uninterruptible tasks, exponentially damped over one minute";
+    NODE_MEMORY_USAGE = "node_memory_usage_megabytes", "MB", Gauge, Node, Core, "/proc/meminfo: MemTotal - MemAvailable", "",
+        "memory of the node that is not available to new work; psutil 7.1.0 and later call it `used`";
+    NODE_MEMORY_PERCENTAGE = "node_memory_usage_percentage", "%", Gauge, Node, Core, "/proc/meminfo", "",
+        "node_memory_usage_megabytes relative to MemTotal";
+    NODE_MEMORY_AVAILABLE = "node_memory_available_megabytes", "MB", Gauge, Node, All, "/proc/meminfo: MemAvailable", "",
+        "the kernel's estimate of what new work could get without swapping";
+    NODE_PRESSURE_CPU = "node_pressure_cpu_some_percentage", "%", Gauge, Node, All, "/proc/pressure/cpu: some total", "",
+        "share of the time in which at least one task of the node waited for a CPU";
+    NODE_PRESSURE_MEMORY = "node_pressure_memory_some_percentage", "%", Gauge, Node, All, "/proc/pressure/memory: some total", "",
+        "share of the time in which at least one task of the node waited for memory";
+    NODE_PRESSURE_IO = "node_pressure_io_some_percentage", "%", Gauge, Node, All, "/proc/pressure/io: some total", "",
+        "share of the time in which at least one task of the node waited for I/O";
+
+    CONTAINER_MEMORY_USAGE = "container_memory_usage_megabytes", "MB", Gauge, Container, Core,
+        "memory.usage_in_bytes", "memory.current",
+        "memory charged to the own cgroup, page cache included";
+    CONTAINER_MEMORY_WORKING_SET = "container_memory_working_set_megabytes", "MB", Gauge, Container, Core,
+        "memory.usage_in_bytes - memory.stat: total_inactive_file", "memory.current - memory.stat: inactive_file",
+        "usage of the own cgroup without the page cache that can go at once, as the kubelet computes it";
+    CONTAINER_MEMORY_ANON = "container_memory_anon_megabytes", "MB", Gauge, Container, Core,
+        "memory.stat: total_rss", "memory.stat: anon",
+        "anonymous memory: heaps, stacks, tensors on the CPU";
+    CONTAINER_MEMORY_FILE = "container_memory_file_megabytes", "MB", Gauge, Container, All,
+        "memory.stat: total_cache", "memory.stat: file",
+        "page cache, shared memory and tmpfs files included";
+    CONTAINER_MEMORY_SHMEM = "container_memory_shmem_megabytes", "MB", Gauge, Container, Core,
+        "memory.stat: total_shmem", "memory.stat: shmem",
+        "shared memory and tmpfs files (/dev/shm of data loaders): charged, and not reclaimable without swap";
+    CONTAINER_MEMORY_KERNEL = "container_memory_kernel_megabytes", "MB", Gauge, Container, All,
+        "memory.kmem.usage_in_bytes", "memory.stat: kernel",
+        "kernel memory charged to the own cgroup (v2: Linux 5.18 and later)";
+    CONTAINER_MEMORY_PEAK = "container_memory_peak_megabytes", "MB", Gauge, Container, All,
+        "memory.max_usage_in_bytes", "memory.peak",
+        "highest usage, page cache included: since the cgroup was made where the kernel keeps it (v2: Linux 5.19), else of our own samples, and the note says so";
+    CONTAINER_MEMORY_SWAP = "container_memory_swap_megabytes", "MB", Gauge, Container, All,
+        "memory.memsw.usage_in_bytes - memory.usage_in_bytes", "memory.swap.current",
+        "swap used by the own cgroup";
+    CONTAINER_MEMORY_SWAP_LIMIT = "container_memory_swap_limit_megabytes", "MB", Constant, Container, Store,
+        "memory.memsw.limit_in_bytes - memory.limit_in_bytes", "memory.swap.max",
+        "swap that the own cgroup may use";
+    CONTAINER_MEMORY_LIMIT = "container_memory_limit_megabytes", "MB", Constant, Container, Core,
+        "memory.limit_in_bytes of every visible level; memory.stat: hierarchical_memory_limit", "memory.max of every visible level",
+        "smallest memory limit on the visible path; the level is the cgroup that owns it";
+    CONTAINER_MEMORY_LIMIT_LEVEL_WORKING_SET = "container_memory_limit_level_working_set_megabytes", "MB", Gauge, Container, Core,
+        "as the working set, read at the level that owns the limit", "",
+        "working set of the cgroup that owns the limit, siblings included: what the limit is compared with";
+    CONTAINER_MEMORY_WORKING_SET_PERCENTAGE = "container_memory_working_set_percentage", "%", Gauge, Container, Core,
+        "limit level's working set / limit", "",
+        "working set of the level that owns the limit, relative to the limit";
+    CONTAINER_MEMORY_HEADROOM = "container_memory_headroom_megabytes", "MB", Gauge, Container, All,
+        "min over limited levels of limit - working set", "",
+        "what is left at the tightest of all limited levels, which need not be the one with the smallest limit";
+    CONTAINER_MEMORY_OOM_KILLS = "container_memory_oom_kills", "processes", Counter, Container, Core,
+        "memory.oom_control: oom_kill (Linux 4.13)", "memory.events: oom_kill",
+        "processes of the own cgroup that the kernel's OOM killer ended since the first reading";
+    CONTAINER_MEMORY_LIMIT_HITS = "container_memory_limit_hits", "events", Counter, Container, All,
+        "memory.failcnt", "memory.events: max",
+        "times an allocation met the limit since the first reading; the kernel then reclaims, which is no kill";
+    CONTAINER_MEMORY_PRESSURE_FULL = "container_memory_pressure_full_percentage", "%", Gauge, Container, All,
+        "memory.pressure of the unified hierarchy: full total", "memory.pressure: full total",
+        "share of the time in which all tasks of the own cgroup that wanted to run waited for memory";
+    CONTAINER_MEMORY_TIME_TO_LIMIT = "container_memory_time_to_limit_seconds", "s", Gauge, Container, All,
+        "robust slope of the limit level's working set", "",
+        "time until the limit at the present rate of growth; missing while memory does not grow";
+
+    CONTAINER_CPU_USAGE = "container_cpu_usage_cores", "cores", Gauge, Container, Core,
+        "cpuacct.usage", "cpu.stat: usage_usec",
+        "CPU time of the own cgroup per second";
+    CONTAINER_CPU_LIMIT = "container_cpu_limit_cores", "cores", Constant, Container, Core,
+        "min(cpu.cfs_quota_us / cpu.cfs_period_us at any level, cpuset, affinity)", "min(cpu.max at any level, cpuset.cpus.effective, affinity)",
+        "CPUs that the process can use at most, fractions kept";
+    CONTAINER_CPU_UTILIZATION = "container_cpu_utilization_percentage", "%", Gauge, Container, Core,
+        "usage / limit", "",
+        "CPU usage of the own cgroup relative to its limit";
+    CONTAINER_CPU_THROTTLED_PERIODS = "container_cpu_throttled_periods_percentage", "%", Gauge, Container, Core,
+        "cpu.stat: nr_throttled / nr_periods", "",
+        "share of the quota periods in which the level named was throttled";
+    CONTAINER_CPU_THROTTLED_SECONDS = "container_cpu_throttled_seconds", "s", Counter, Container, All,
+        "cpu.stat: throttled_time", "cpu.stat: throttled_usec",
+        "time throttled since the cgroup was made, summed over CPUs: may exceed wall time";
+    CONTAINER_CPU_PRESSURE_SOME = "container_cpu_pressure_some_percentage", "%", Gauge, Container, All,
+        "cpu.pressure of the unified hierarchy: some total", "cpu.pressure: some total",
+        "share of the time in which at least one task of the own cgroup waited for a CPU";
+
+    CONTAINER_IO_READ = "container_io_read_megabytes", "MB", Counter, Container, All,
+        "blkio.throttle.io_service_bytes: Read", "io.stat: rbytes",
+        "bytes read from block devices by the own cgroup since it was made; network file systems do not count";
+    CONTAINER_IO_WRITE = "container_io_write_megabytes", "MB", Counter, Container, All,
+        "blkio.throttle.io_service_bytes: Write", "io.stat: wbytes",
+        "bytes written to block devices; v1 charges writeback of buffered writes to nobody";
+    CONTAINER_IO_PRESSURE_FULL = "container_io_pressure_full_percentage", "%", Gauge, Container, All,
+        "io.pressure of the unified hierarchy: full total", "io.pressure: full total",
+        "share of the time in which all tasks of the own cgroup that wanted to run waited for I/O";
+    CONTAINER_PIDS = "container_pids", "tasks", Gauge, Container, All, "pids.current", "",
+        "processes and threads in the own cgroup";
+
+    POD_NETWORK_RECEIVE = "pod_network_receive_megabytes", "MB", Counter, Pod, All, "/proc/net/dev", "",
+        "bytes received by the pod's interfaces, without loopback and virtual duplicates";
+    POD_NETWORK_TRANSMIT = "pod_network_transmit_megabytes", "MB", Counter, Pod, All, "/proc/net/dev", "",
+        "bytes sent by the pod's interfaces";
+    POD_NETWORK_RECEIVE_RATE = "pod_network_receive_megabytes_per_second", "MB/s", Gauge, Pod, Core, "/proc/net/dev", "",
+        "rate of the above; an interface that was made anew is left out for one interval";
+    POD_NETWORK_TRANSMIT_RATE = "pod_network_transmit_megabytes_per_second", "MB/s", Gauge, Pod, Core, "/proc/net/dev", "",
+        "rate of the above";
+    NODE_NETWORK_RECEIVE = "node_network_receive_megabytes", "MB", Counter, Node, All, "/proc/net/dev", "",
+        "bytes received by the node's physical interfaces, when the job runs in the host's network namespace";
+    NODE_NETWORK_TRANSMIT = "node_network_transmit_megabytes", "MB", Counter, Node, All, "/proc/net/dev", "",
+        "bytes sent by the node's physical interfaces";
+    NODE_NETWORK_RECEIVE_RATE = "node_network_receive_megabytes_per_second", "MB/s", Gauge, Node, Core, "/proc/net/dev", "",
+        "rate of the above";
+    NODE_NETWORK_TRANSMIT_RATE = "node_network_transmit_megabytes_per_second", "MB/s", Gauge, Node, Core, "/proc/net/dev", "",
+        "rate of the above";
+
+    ROOTFS_USAGE = "rootfs_usage_megabytes", "MB", Gauge, Rootfs, All, "statvfs(\"/\")", "",
+        "used space of the file system under /; under an overlay that is the node's partition, shared with everybody on it";
+    ROOTFS_PERCENTAGE = "rootfs_usage_percentage", "%", Gauge, Rootfs, Core, "statvfs(\"/\")", "",
+        "used / (used + available to users), as df shows it";
+    ROOTFS_AVAILABLE = "rootfs_available_megabytes", "MB", Gauge, Rootfs, All, "statvfs(\"/\")", "",
+        "space that an unprivileged user can still write";
+    MOUNT_USAGE = "mount_<label>_usage_megabytes", "MB", Gauge, Mount, All, "statvfs(mount point)", "",
+        "used space of another file system that the job uses; label `shm` is /dev/shm";
+    MOUNT_PERCENTAGE = "mount_<label>_usage_percentage", "%", Gauge, Mount, All, "statvfs(mount point)", "",
+        "used / (used + available to users)";
+    MOUNT_AVAILABLE = "mount_<label>_available_megabytes", "MB", Gauge, Mount, All, "statvfs(mount point)", "",
+        "space that an unprivileged user can still write";
+
+    PROCESS_RSS = "process_rss_megabytes", "MB", Gauge, Process, Core, "/proc/<pid>/stat: rss", "",
+        "resident memory summed over the rank's process tree; pages that processes share are counted once per process";
+    PROCESS_PSS = "process_pss_megabytes", "MB", Gauge, Process, All, "/proc/<pid>/smaps_rollup: Pss", "",
+        "resident memory with shared pages divided among their users; only with --pss, since it stalls the target's mmap";
+    PROCESS_CPU = "process_cpu_cores", "cores", Gauge, Process, Core, "/proc/<pid>/stat: utime, stime, cutime, cstime", "",
+        "CPU time of the process tree per second, short-lived children included";
+    PROCESS_COUNT = "process_count", "processes", Gauge, Process, All, "/proc/<pid>/stat", "",
+        "processes in the tree";
+    PROCESS_THREADS = "process_threads", "threads", Gauge, Process, All, "/proc/<pid>/stat: num_threads", "",
+        "threads in the tree";
+    PROCESS_READ_RATE = "process_read_megabytes_per_second", "MB/s", Gauge, Process, All, "/proc/<pid>/io: rchar", "",
+        "bytes that read calls returned: page cache, network file systems, pipes and sockets included";
+    PROCESS_WRITE_RATE = "process_write_megabytes_per_second", "MB/s", Gauge, Process, All, "/proc/<pid>/io: wchar", "",
+        "bytes handed to write calls, whatever they went to";
+}
+
+/// The series of that name, labels not filled in.
+pub fn by_name(name: &str) -> Option<&'static Series> {
+    ALL.iter().find(|s| s.name == name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_and_mlflow_safe() {
+        let mut seen = HashSet::new();
+        for series in ALL {
+            assert!(seen.insert(series.name), "{} twice", series.name);
+            let filled = series.name.replace("<label>", "x");
+            assert!(filled.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'), "{filled}");
+            assert!(filled.starts_with(series.scope.as_str()), "{filled} does not say its scope");
+        }
+    }
+
+    #[test]
+    fn core_series_stay_within_their_budget() {
+        let core = |scopes: &[Scope]| ALL.iter().filter(|s| s.class == Class::Core && scopes.contains(&s.scope)).count();
+        // A container has its network either as a pod or as the node, never both.
+        assert!(core(&[Scope::Node]) <= 6, "{}", core(&[Scope::Node]));
+        assert!(core(&[Scope::Container, Scope::Pod, Scope::Rootfs, Scope::Process]) <= 18);
+    }
+}

@@ -1,0 +1,149 @@
+//! Ticks → windows: count, mean, minimum, maximum and last value of each series.
+
+use std::sync::Arc;
+
+use crate::reading::{Missing, Origin, Reading, Readings};
+use crate::series::Series;
+
+/// One series over one window.
+#[derive(Clone, Debug)]
+pub struct WindowRow {
+    pub series: &'static Series,
+    pub label: Option<Arc<str>>,
+    /// The last origin seen in the window.
+    pub origin: Arc<Origin>,
+    /// Ticks of the window that had a value.
+    pub n: u32,
+    pub mean: f64,
+    pub min: f64,
+    pub max: f64,
+    pub last: f64,
+}
+
+/// One closed window.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// The window covers (start, end], milliseconds since the epoch by the clock of the run's start.
+    pub start_unix_ms: i64,
+    pub end_unix_ms: i64,
+    /// Wall clock of the last tick in it.
+    pub last_unix_ms: i64,
+    /// CLOCK_BOOTTIME of the last tick in it, nanoseconds.
+    pub last_boottime_ns: u64,
+    /// Ticks taken in it.
+    pub ticks: u32,
+    pub rows: Vec<WindowRow>,
+    /// Series that had no value in the whole window, with the last reason.
+    pub missing: Vec<Missing>,
+}
+
+/// Collects ticks into windows that end on multiples of the window length since `start`.
+#[derive(Debug)]
+pub struct Windows {
+    start_unix_ms: i64,
+    start_boottime_ns: u64,
+    length_ns: u64,
+    index: u64,
+    open: Window,
+    sums: Vec<f64>,
+}
+
+impl Windows {
+    pub fn new(start_unix_ms: i64, start_boottime_ns: u64, length_ns: u64) -> Windows {
+        Windows {
+            start_unix_ms,
+            start_boottime_ns,
+            length_ns: length_ns.max(1),
+            index: 0,
+            open: Window::default(),
+            sums: Vec::new(),
+        }
+    }
+
+    /// Adds a tick; returns the previous window when this tick lies in a later one.
+    pub fn add(&mut self, tick: &Readings) -> Option<Window> {
+        let since = tick.boottime_ns.saturating_sub(self.start_boottime_ns);
+        // A tick exactly on the boundary closes its window: windows are (start, end].
+        let index = since.saturating_sub(1) / self.length_ns;
+        let closed = if index > self.index { self.close() } else { None };
+        self.index = self.index.max(index);
+        self.collect(tick);
+        closed
+    }
+
+    /// Closes the open window, also a partial one; `None` when it holds no tick.
+    pub fn close(&mut self) -> Option<Window> {
+        if self.open.ticks == 0 {
+            return None;
+        }
+        let mut window = std::mem::take(&mut self.open);
+        for (row, sum) in window.rows.iter_mut().zip(&self.sums) {
+            row.mean = sum / f64::from(row.n);
+        }
+        self.sums.clear();
+        let length_ms = self.length_ns as f64 / 1e6;
+        window.start_unix_ms = self.start_unix_ms + (self.index as f64 * length_ms).round() as i64;
+        window.end_unix_ms = self.start_unix_ms + ((self.index + 1) as f64 * length_ms).round() as i64;
+        window.missing.retain(|m| !window.rows.iter().any(|r| same(r.series, &r.label, m.series, &m.label)));
+        Some(window)
+    }
+
+    fn collect(&mut self, tick: &Readings) {
+        self.open.ticks += 1;
+        self.open.last_unix_ms = tick.unix_ms;
+        self.open.last_boottime_ns = tick.boottime_ns;
+        // Ticks list their series in the same order, so the row is nearly always the one after the last.
+        let mut hint = 0;
+        for reading in &tick.present {
+            hint = self.collect_one(reading, hint) + 1;
+        }
+        for missing in &tick.missing {
+            let known = self
+                .open
+                .missing
+                .iter_mut()
+                .find(|m| same(m.series, &m.label, missing.series, &missing.label));
+            match known {
+                Some(known) => known.gap.clone_from(&missing.gap),
+                None => self.open.missing.push(missing.clone()),
+            }
+        }
+    }
+
+    fn collect_one(&mut self, reading: &Reading, hint: usize) -> usize {
+        let matches = |row: &WindowRow| same(row.series, &row.label, reading.series, &reading.label);
+        let at = match self.open.rows.get(hint) {
+            Some(row) if matches(row) => Some(hint),
+            _ => self.open.rows.iter().position(matches),
+        };
+        let value = reading.value;
+        let Some(at) = at else {
+            self.open.rows.push(WindowRow {
+                series: reading.series,
+                label: reading.label.clone(),
+                origin: reading.origin.clone(),
+                n: 1,
+                mean: value,
+                min: value,
+                max: value,
+                last: value,
+            });
+            self.sums.push(value);
+            return self.open.rows.len() - 1;
+        };
+        let row = &mut self.open.rows[at];
+        row.n += 1;
+        row.min = row.min.min(value);
+        row.max = row.max.max(value);
+        row.last = value;
+        if !Arc::ptr_eq(&row.origin, &reading.origin) {
+            row.origin = reading.origin.clone();
+        }
+        self.sums[at] += value;
+        at
+    }
+}
+
+fn same(a: &'static Series, a_label: &Option<Arc<str>>, b: &'static Series, b_label: &Option<Arc<str>>) -> bool {
+    std::ptr::eq(a, b) && a_label == b_label
+}
