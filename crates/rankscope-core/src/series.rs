@@ -145,7 +145,7 @@ series! {
     CONTAINER_MEMORY_LIMIT = "container_memory_limit_megabytes", "MB", Constant, Container, Core,
         "memory.limit_in_bytes of every visible level; memory.stat: hierarchical_memory_limit", "memory.max of every visible level",
         "smallest memory limit on the visible path; the level is the cgroup that owns it";
-    CONTAINER_MEMORY_LIMIT_LEVEL_WORKING_SET = "container_memory_limit_level_working_set_megabytes", "MB", Gauge, Container, Core,
+    CONTAINER_MEMORY_LIMIT_LEVEL_WORKING_SET = "container_memory_limit_level_working_set_megabytes", "MB", Gauge, Container, All,
         "as the working set, read at the level that owns the limit", "",
         "working set of the cgroup that owns the limit, siblings included: what the limit is compared with";
     CONTAINER_MEMORY_WORKING_SET_PERCENTAGE = "container_memory_working_set_percentage", "%", Gauge, Container, Core,
@@ -270,6 +270,6 @@ mod tests {
         let core = |scopes: &[Scope]| ALL.iter().filter(|s| s.class == Class::Core && scopes.contains(&s.scope)).count();
         // A container has its network either as a pod or as the node, never both.
         assert!(core(&[Scope::Node]) <= 6, "{}", core(&[Scope::Node]));
-        assert!(core(&[Scope::Container, Scope::Pod, Scope::Rootfs, Scope::Process]) <= 18);
+        assert!(core(&[Scope::Container, Scope::Pod, Scope::Rootfs, Scope::Process]) <= 16);
     }
 }
