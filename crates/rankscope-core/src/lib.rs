@@ -9,7 +9,12 @@
 //! sources → Sample (raw counters) → rates → Readings → windows → local store → sinks
 //! ```
 
+pub mod cgroup;
 pub mod gap;
+pub mod parse;
+pub mod rate;
 pub mod reading;
+pub mod sample;
 pub mod series;
+pub mod trend;
 pub mod window;
