@@ -210,11 +210,12 @@ fn levels_between(path: &str, root: &str, mount_point: &str) -> Vec<Level> {
         .collect()
 }
 
-/// A login scope isolates nothing by itself: user.slice, session-*.scope.
+/// A login scope isolates nothing by itself: user.slice, session-*.scope, and what a desktop starts below them. A
+/// container that a runtime made there is none.
 pub fn is_login_scope(path: &str) -> bool {
-    components(path).any(|c| {
-        c == "user.slice" || (c.starts_with("session-") && c.ends_with(".scope")) || c.starts_with("user@")
-    })
+    const RUNTIMES: [&str; 8] = ["libpod-", "docker-", "crio-", "cri-containerd-", "nerdctl-", "buildah-", "lxc", "kubepods"];
+    let login = |c: &str| c == "user.slice" || c.starts_with("user@") || (c.starts_with("session-") && c.ends_with(".scope"));
+    components(path).any(login) && !components(path).any(|c| RUNTIMES.iter().any(|r| c.starts_with(r)))
 }
 
 #[cfg(test)]
@@ -297,5 +298,6 @@ mod tests {
     fn login_scopes() {
         assert!(is_login_scope("/user.slice/user-1000.slice/session-2.scope"));
         assert!(!is_login_scope("/system.slice/job.service"));
+        assert!(!is_login_scope("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-ab.scope/container"));
     }
 }

@@ -11,6 +11,8 @@
 
 pub mod cgroup;
 pub mod gap;
+pub mod identity;
+pub mod interfaces;
 pub mod parse;
 pub mod rate;
 pub mod reading;

@@ -178,6 +178,8 @@ pub struct Processes {
     pub origin: Arc<Origin>,
     /// Processes of the tree whose files could not be read.
     pub unreadable: u32,
+    /// Processes of the tree whose io file could not be read (it needs the same user).
+    pub io_unreadable: u32,
     /// `Off` unless asked for.
     pub pss: Measured<()>,
 }

@@ -5,6 +5,7 @@ pub mod block_io;
 pub mod cgroup_file;
 pub mod cpu_list;
 pub mod keyed;
+pub mod limit;
 pub mod mountinfo;
 pub mod net_dev;
 pub mod node;

@@ -1,7 +1,7 @@
 //! The rank's process tree: sums over its processes, and their growth although processes come and go.
 
 use super::{Interval, Running, first_sample, megabytes, miss, put};
-use crate::gap::{Gap, Measured};
+use crate::gap::{Gap, Measured, Reason};
 use crate::reading::Readings;
 use crate::sample::{Process, Processes};
 use crate::series::{self, Series};
@@ -26,17 +26,17 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
         let gap = Gap::absent("no process of the tree could be read: it has ended, or /proc hides it");
         return ALL.into_iter().for_each(|series| miss(out, series, &gap));
     }
-    let unreadable =
-        (now.unreadable > 0).then(|| format!("{} of the tree's processes not readable", now.unreadable));
-    let noted = |running: &mut Running, note: &str| {
-        let notes: Vec<&str> =
-            [Some(note), unreadable.as_deref()].into_iter().flatten().filter(|n| !n.is_empty()).collect();
+    let mut noted = |what: &str, unreadable: u32| {
+        let of = (unreadable > 0).then(|| format!("{unreadable} of the tree's processes not readable"));
+        let notes: Vec<&str> = [what, of.as_deref().unwrap_or("")].into_iter().filter(|n| !n.is_empty()).collect();
         running.noted(&now.origin, None, (!notes.is_empty()).then(|| notes.join("; ")))
     };
-    let plain = noted(running, "");
-    let shared = noted(running, "over-counts shared pages");
+    let plain = noted("", now.unreadable);
+    let shared = noted("over-counts shared pages", now.unreadable);
+    let through_calls = "bytes through read and write calls: page cache, pipes and sockets included";
+    let calls = noted(through_calls, now.unreadable + now.io_unreadable);
     put(out, &series::PROCESS_RSS, sum(&tree, |p| p.rss).map(megabytes), &shared);
-    let pss = now.pss.clone().and_then(|()| sum(&tree, |p| p.pss)).map(megabytes);
+    let pss = now.pss.clone().and_then(|()| whole(&tree, |p| p.pss)).map(megabytes);
     put(out, &series::PROCESS_PSS, pss, &plain);
     let vanished = vanished(interval, now);
     let ticks = growth(interval, now, &vanished, |p| p.cpu_ticks);
@@ -44,13 +44,8 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
     put(out, &series::PROCESS_CPU, ticks.map(|t| t as f64 / per_second / interval.seconds), &plain);
     let alive = tree.iter().filter(|p| !p.zombie).count();
     put(out, &series::PROCESS_COUNT, Ok(alive as f64), &plain);
-    put(
-        out,
-        &series::PROCESS_THREADS,
-        sum(&tree, |p| if p.zombie { Some(0) } else { p.threads }).map(|n| n as f64),
-        &plain,
-    );
-    let calls = noted(running, "bytes through read and write calls, page cache, pipes and sockets included");
+    let threads = sum(&tree, |p| if p.zombie { Some(0) } else { p.threads });
+    put(out, &series::PROCESS_THREADS, threads.map(|n| n as f64), &plain);
     for (series, field) in [
         (&series::PROCESS_READ_RATE, (|p| p.read) as fn(&Process) -> Option<u64>),
         (&series::PROCESS_WRITE_RATE, |p| p.write),
@@ -67,6 +62,18 @@ fn sum(tree: &[&Process], field: impl Fn(&Process) -> Option<u64>) -> Measured<u
         return Err(Gap::absent("no process of the tree gives it"));
     }
     Ok(known.fold(0, u64::saturating_add))
+}
+
+/// Over all live processes; missing when one of them does not give it, since the sum would be too small.
+fn whole(tree: &[&Process], field: impl Fn(&Process) -> Option<u64>) -> Measured<u64> {
+    let live = || tree.iter().filter(|p| !p.zombie);
+    match live().filter(|p| field(p).is_none()).count() {
+        0 => sum(tree, field),
+        n => {
+            let detail = format!("not readable for {n} of {} processes; RSS is the fall-back", live().count());
+            Err(Gap::new(Reason::Denied, detail))
+        }
+    }
 }
 
 /// Growth over the tree. The kernel adds a dead child's total to its parent when it is waited for, so a total that
@@ -130,7 +137,6 @@ fn survivor(then: &Processes, now: &Processes, of: &Process) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gap::Reason;
     use crate::reading::Origin;
     use std::sync::Arc;
 
@@ -152,7 +158,7 @@ mod tests {
 
     fn tree(now_ticks: u64, list: Vec<Process>) -> Processes {
         let origin = Arc::new(Origin { identity: None, source: "/proc".into(), level: None, note: None });
-        Processes { list, now_ticks, origin, unreadable: 0, pss: Err(Gap::new(Reason::Off, "")) }
+        Processes { list, now_ticks, origin, unreadable: 0, io_unreadable: 0, pss: Err(Gap::new(Reason::Off, "")) }
     }
 
     /// What the tree used between the two, through the real stage.
