@@ -155,6 +155,12 @@ impl Sources {
         (self.network.scope, &self.network.why)
     }
 
+    /// CPUs that cpuset and affinity leave the target, in a container or not.
+    pub fn allowed_cpus(&self) -> Raw<u32> {
+        let pid = self.options.target.cgroup_pid(&self.machine);
+        cpu::Allowed::new(&self.machine, &self.cgroups, &pid).read(&mut Buffer::default())
+    }
+
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
