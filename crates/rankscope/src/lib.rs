@@ -7,3 +7,5 @@ pub mod kernel_file;
 pub mod machine;
 pub mod probe;
 pub mod sources;
+pub mod store;
+pub mod supervise;
