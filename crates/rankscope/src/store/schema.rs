@@ -93,14 +93,13 @@ pub fn create(path: Option<&Path>) -> rusqlite::Result<(Connection, &'static str
     };
     match open(path, "WAL") {
         Ok(conn) => return Ok((conn, "wal")),
-        Err(e) if matches!(e.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::ReadOnly)) => {
-            return Err(e);
-        }
-        // Most often: the file system cannot map the -shm file.
+        Err(e) if e.sqlite_error_code() == Some(ErrorCode::DiskFull) => return Err(e),
+        // Most often: the -shm file cannot be mapped, which SQLite reports in several ways, `readonly` among them.
         Err(_) => {}
     }
-    // The attempt may have left a header that says WAL.
+    // The attempt has left a header that says WAL.
     std::fs::File::create(path).map_err(|_| rusqlite::Error::InvalidPath(path.to_owned()))?;
+    let _ = std::fs::remove_file(path.with_extension("sqlite-wal"));
     Ok((open(path, "TRUNCATE")?, "truncate"))
 }
 
