@@ -113,7 +113,7 @@ fn open(path: &Path, journal: &str) -> rusqlite::Result<Connection> {
 fn make(conn: &Connection, journal: &str) -> rusqlite::Result<()> {
     conn.busy_timeout(BUSY)?;
     // Small pages and a small cache keep the supervisor's memory small.
-    conn.execute_batch("PRAGMA page_size = 4096; PRAGMA cache_size = -512; PRAGMA foreign_keys = OFF;")?;
+    conn.execute_batch("PRAGMA page_size = 4096; PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF;")?;
     let got: String = conn.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |row| row.get(0))?;
     if !got.eq_ignore_ascii_case(journal) {
         return Err(rusqlite::Error::InvalidParameterName(format!(

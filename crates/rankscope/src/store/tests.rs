@@ -341,3 +341,28 @@ fn a_busy_stretch_is_thinned_in_short_steps() {
     assert_eq!(record.get::<i64>("SELECT count(*) FROM tick"), 1);
     assert_eq!(steps, 300 / 64 + 1);
 }
+
+/// Names between backquotes in docs/store.md's row of a table.
+fn documented(table: &str) -> Vec<&'static str> {
+    let row =
+        include_str!("../../../../docs/store.md").lines().find(|l| l.starts_with(&format!("| `{table}` |")));
+    row.unwrap_or_else(|| panic!("{table} is not documented")).split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_table_and_column_is_documented() {
+    let record = Record::new();
+    for table in record.texts("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')") {
+        let mut names = documented(&table);
+        if table == "v_rollup" {
+            names.extend(documented("v_window"));
+        }
+        for column in record.texts(&format!("SELECT name FROM pragma_table_info('{table}')")) {
+            assert!(names.contains(&column.as_str()), "{table}.{column} is not documented");
+        }
+    }
+    let meta = documented("meta");
+    for key in record.texts("SELECT key FROM meta") {
+        assert!(meta.contains(&key.as_str()), "meta key {key} is not documented");
+    }
+}
