@@ -180,9 +180,9 @@ mod tests {
         let (found, refused) = candidates(&target, &mounts());
         assert!(found.is_empty(), "{found:?}");
         assert!(refused[0].contains("nfs4") && refused[1].contains("/dev/shm"), "{refused:?}");
-        let target = Target { cwd: Some("/work dir".into()), ..Target::default() };
+        let target = Target { cwd: Some("/some dir".into()), ..Target::default() };
         let (found, _) = candidates(&target, &mounts());
-        assert_eq!(found[0].base, Path::new("/work dir/rankscope-runs"));
+        assert_eq!(found[0].base, Path::new("/some dir/rankscope-runs"));
         assert_eq!(found[1].base, Path::new("/tmp/rankscope-runs"));
     }
 
