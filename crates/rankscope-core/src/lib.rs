@@ -18,5 +18,6 @@ pub mod rate;
 pub mod reading;
 pub mod sample;
 pub mod series;
+pub mod summary;
 pub mod trend;
 pub mod window;
