@@ -84,7 +84,7 @@ fn start_writer(config: &Config, start_unix_ms: i64, start_boottime_ns: u64) -> 
         cwd: std::env::current_dir().ok(),
         tmpdir: std::env::var_os("TMPDIR").map(PathBuf::from),
         folder: store::folder_name(key.as_deref(), start_unix_ms, std::process::id()),
-        rank,
+        rank: rank.unwrap_or(0),
     };
     let about = About {
         job: key.unwrap_or_else(|| target.folder.clone()),

@@ -1,6 +1,7 @@
 //! The cgroups of the process: for each controller the directory whose files are its own, whether that is a container,
 //! and the levels above.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rankscope_core::cgroup::{self, Controller, Hierarchy, Layout, Level, Version};
@@ -117,6 +118,19 @@ impl Cgroups {
     /// The process is in other cgroups than when this was resolved.
     pub fn moved(&self, buffer: &mut Buffer) -> bool {
         self.membership.read(buffer).is_ok_and(|now| now != self.membership_text)
+    }
+
+    /// The directories of all visible levels under all controllers.
+    pub fn directories(&self) -> BTreeSet<String> {
+        let places = [&self.memory, &self.cpu, &self.cpu_accounting, &self.cpuset, &self.io, &self.pids, &self.unified];
+        places.into_iter().flatten().flat_map(|p| &p.levels).map(|l| l.dir.clone()).collect()
+    }
+
+    /// The level whose memory.oom.group is 1: an OOM kill there takes every process of it.
+    pub fn oom_group(&self, machine: &Machine) -> Option<&str> {
+        let memory = self.memory.as_ref().ok()?;
+        let set = |l: &&Level| machine.read(&path(l, "memory.oom.group")).is_ok_and(|t| t.trim_ascii() == b"1");
+        memory.levels.iter().find(set).map(|l| &*l.path)
     }
 
     /// Whether the process is in a container, and why.

@@ -44,18 +44,30 @@ impl Host {
             (Some(id), None) => Some(identity::node(id)),
             _ => given.as_deref().map(identity::node),
         };
-        let short = boot_id.as_deref().map(|id| id.chars().filter(char::is_ascii_hexdigit).take(8).collect::<String>());
-        let node_name = given.or(short).unwrap_or_else(|| "unknown".to_owned());
         Host {
             boot_id,
             node,
-            node_name,
+            node_name: given.unwrap_or_default(),
             sandbox,
             target_mounts: target_mounts(machine, pid),
             mounts,
             uptime_seconds: machine.read("/proc/uptime").ok().and_then(|t| uptime(&t).ok()),
             kernel: text("/proc/sys/kernel/osrelease"),
         }
+    }
+
+    /// Without a name handed in: the host's on a bare host (in a container it is the container's), else a piece of the
+    /// boot id.
+    pub fn name_node(&mut self, machine: &Machine, container: bool) {
+        if !self.node_name.is_empty() {
+            return;
+        }
+        let host = || {
+            let text = machine.read("/proc/sys/kernel/hostname").ok().filter(|_| !container)?;
+            Some(String::from_utf8_lossy(&text).trim().to_owned()).filter(|n| !n.is_empty() && n != "(none)")
+        };
+        let piece = || Some(self.boot_id.as_deref()?.chars().filter(char::is_ascii_hexdigit).take(8).collect());
+        self.node_name = host().or_else(piece).unwrap_or_else(|| "unknown".to_owned());
     }
 
     pub fn refresh_mounts(&mut self, machine: &Machine, pid: &str) {

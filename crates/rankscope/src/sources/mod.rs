@@ -58,8 +58,9 @@ const RESOLVE_EVERY_NS: u64 = 60_000_000_000;
 impl Sources {
     pub fn new(machine: Machine, options: Options, probe: Option<crate::probe::Client>) -> Sources {
         let pid = options.target.cgroup_pid(&machine);
-        let host = Host::resolve(&machine, &pid);
+        let mut host = Host::resolve(&machine, &pid);
         let cgroups = Cgroups::resolve(&machine, &host, &pid);
+        host.name_node(&machine, cgroups.container().0);
         let mut sources = Sources {
             memory: memory::MemorySource::new(&machine, &cgroups),
             cpu: cpu::CpuSource::new(&machine, &cgroups, &pid),
@@ -134,6 +135,11 @@ impl Sources {
         let now = clock::boottime_ns();
         let due = now.saturating_sub(self.resolved_at_ns) >= RESOLVE_EVERY_NS;
         if due || self.cgroups.moved(&mut self.buffer) {
+            self.resolved_at_ns = now;
+            if self.options.target.has_ended(&self.machine) {
+                // It moved nowhere; what was found while it lived still stands.
+                return;
+            }
             let pid = self.options.target.cgroup_pid(&self.machine);
             self.host.refresh_mounts(&self.machine, &pid);
             self.cgroups = Cgroups::resolve(&self.machine, &self.host, &pid);
@@ -142,7 +148,6 @@ impl Sources {
             self.io = block_io::BlockIoSource::new(&self.machine, &self.cgroups);
             self.pids = cgroup::pids_file(&self.machine, &self.cgroups);
             self.pressure = pressure::PressureSource::new(&self.machine, &self.cgroups);
-            self.resolved_at_ns = now;
         }
     }
 
@@ -159,6 +164,11 @@ impl Sources {
     pub fn allowed_cpus(&self) -> Raw<u32> {
         let pid = self.options.target.cgroup_pid(&self.machine);
         cpu::Allowed::new(&self.machine, &self.cgroups, &pid).read(&mut Buffer::default())
+    }
+
+    /// The level whose memory.oom.group takes a supervisor along.
+    pub fn oom_group(&self) -> Option<&str> {
+        self.cgroups.oom_group(&self.machine)
     }
 
     pub fn machine(&self) -> &Machine {

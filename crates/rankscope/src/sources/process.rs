@@ -31,16 +31,29 @@ pub enum Target {
 }
 
 impl Target {
-    /// Whose /proc/<pid>/cgroup counts.
+    /// Whose /proc/<pid>/cgroup counts. Of a process that has ended the kernel may show the root (v1) or nothing; our
+    /// own child began where we are.
     pub fn cgroup_pid(self, machine: &Machine) -> String {
         match self {
-            Target::Process(pid) | Target::Child(pid) => {
-                // A child that has ended was in our own cgroup when it began.
-                let gone = self == Target::Child(pid) && !machine.exists(&format!("/proc/{pid}/cgroup"));
-                if gone { "self".to_owned() } else { pid.to_string() }
-            }
+            Target::Child(pid) if has_ended(machine, pid) => "self".to_owned(),
+            Target::Process(pid) | Target::Child(pid) => pid.to_string(),
             Target::Nobody | Target::AllRecorded => "self".to_owned(),
         }
+    }
+
+    /// The process whose end is the end of what is measured.
+    pub fn has_ended(self, machine: &Machine) -> bool {
+        match self {
+            Target::Process(pid) | Target::Child(pid) => has_ended(machine, pid),
+            Target::Nobody | Target::AllRecorded => false,
+        }
+    }
+}
+
+fn has_ended(machine: &Machine, pid: u32) -> bool {
+    match machine.read(&format!("/proc/{pid}/stat")) {
+        Ok(text) => parse::stat(&text).is_ok_and(|s| matches!(s.state, 'Z' | 'X')),
+        Err(gap) => gap.reason == Reason::Absent,
     }
 }
 

@@ -19,7 +19,7 @@ mod writer;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use place::{Target, folder_name};
+pub use place::{Target, folder_name, would_go_to};
 pub use writer::Writer;
 
 /// What a record says about itself.

@@ -23,8 +23,7 @@ pub struct Target {
     pub tmpdir: Option<PathBuf>,
     /// Name of the folder: see `folder_name`.
     pub folder: String,
-    /// `None` for a recorder above a launcher, which is no rank.
-    pub rank: Option<u32>,
+    pub rank: u32,
 }
 
 /// A folder to try.
@@ -98,8 +97,8 @@ pub fn create(candidate: &Candidate, target: &Target) -> Result<PathBuf, String>
     Err(format!("{}: {MAX_RECORDERS} records of this rank are there already", folder.display()))
 }
 
-fn file_name(rank: Option<u32>, n: u32) -> String {
-    let stem = rank.map_or_else(|| "tree".to_owned(), |rank| format!("rank_{rank:02}"));
+fn file_name(rank: u32, n: u32) -> String {
+    let stem = format!("rank_{rank:02}");
     if n == 1 { format!("{stem}.sqlite") } else { format!("{stem}-{n}.sqlite") }
 }
 
@@ -146,6 +145,21 @@ fn civil_date(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
+/// Where a record would go, decided without writing anything: the first candidate that could be made.
+pub fn would_go_to(target: &Target) -> Result<PathBuf, String> {
+    let (found, mut refused) = candidates(target, &Mounts::read());
+    for candidate in found {
+        let there = candidate.base.ancestors().find(|p| p.is_dir()).unwrap_or(Path::new("/"));
+        let path = std::ffi::CString::new(there.as_os_str().as_encoded_bytes()).unwrap_or_default();
+        // SAFETY: the path ends with NUL and outlives the call.
+        if unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) } == 0 {
+            return Ok(candidate.base);
+        }
+        refused.push(format!("{}: {}", candidate.base.display(), std::io::Error::last_os_error()));
+    }
+    Err(refused.join("; "))
+}
+
 fn own_uid() -> u32 {
     // SAFETY: geteuid has no preconditions and cannot fail.
     unsafe { libc::geteuid() }
@@ -190,7 +204,7 @@ mod tests {
     fn every_recorder_gets_its_own_private_file() {
         let dir = tempfile::tempdir().unwrap();
         let candidate = Candidate { base: dir.path().join("runs"), must_be_ours: true };
-        let target = Target { folder: "job".into(), rank: Some(3), ..Target::default() };
+        let target = Target { folder: "job".into(), rank: 3, ..Target::default() };
         let names: Vec<String> = (0..3)
             .map(|_| create(&candidate, &target).unwrap().file_name().unwrap().to_string_lossy().into_owned())
             .collect();
@@ -198,7 +212,6 @@ mod tests {
         let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!(mode(&candidate.base.join("job")), 0o700);
         assert_eq!(mode(&candidate.base.join("job/rank_03.sqlite")), 0o600);
-        assert_eq!(file_name(None, 1), "tree.sqlite");
     }
 
     #[test]

@@ -43,7 +43,8 @@ fn headline(facts: &Facts) -> String {
         ExitKind::Unknown => "ended in a way that the kernel did not tell".to_owned(),
     };
     let s = &facts.summary;
-    format!("rankscope: {program} {end} after {:.1} s; {} samples in {} windows", s.seconds, s.samples, facts.windows)
+    let windows = plural(facts.windows, "window", "windows");
+    format!("rankscope: {program} {end} after {:.1} s; {} samples in {} {windows}", s.seconds, s.samples, facts.windows)
 }
 
 fn memory(facts: &Facts) -> String {
