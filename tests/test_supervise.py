@@ -476,6 +476,21 @@ def test_ctrl_z_through_a_script_in_the_same_group(shell, echoing_job, tmp_path)
     assert_ends_with(shell, 9)
 
 
+def test_under_a_script_we_do_not_stop_with_a_job_stopped_from_outside(terminal, tmp_path):
+    log = tmp_path / "log"
+    words = " ".join(f"'{word}'" for word in logging_job(log))
+    tty = terminal("bash", "-c", f"{SHELL_PREFIX} {words}; exit $?")
+    job = ready(log)
+    (ours,) = children(tty.pid)
+    os.kill(job, signal.SIGSTOP)
+    until(lambda: state(job) == "T", "the job stops")
+    os.kill(ours, signal.SIGUSR1)
+    os.kill(job, signal.SIGCONT)
+    until(lambda: {"SIGUSR1", "SIGCONT"} <= set(signals(log)), "both arrive")
+    os.kill(ours, MARKER)
+    assert tty.wait() == 0
+
+
 def test_reading_in_the_background_stops_and_fg_goes_on(shell):
     shell.type(f"{SHELL_PREFIX} sh -c 'read word; echo got-$word; exit 5' &\n")
     shell.expect("Stopped")
