@@ -367,11 +367,13 @@ def test_a_typed_key_is_one_signal(terminal, tmp_path, key, name):
     for count in range(1, 6):
         tty.type(key)
         until(lambda: len(signals(log)) >= count, f"{name} number {count} arrives")
+    os.kill(tty.pid, signal.SIGUSR1)  # when this has arrived we have taken all that was typed
+    until(lambda: len(signals(log)) >= 6, "SIGUSR1 arrives")
     os.kill(tty.pid, signal.SIGINT)  # and one to our pid is one
-    until(lambda: len(signals(log)) >= 6, "SIGINT to our pid arrives")
+    until(lambda: len(signals(log)) >= 7, "SIGINT to our pid arrives")
     os.kill(tty.pid, MARKER)
     assert tty.wait() == 0
-    assert signals(log) == [name] * 5 + ["SIGINT"]
+    assert signals(log) == [name] * 5 + ["SIGUSR1", "SIGINT"]
 
 
 def test_a_hangup_reaches_the_job_once_though_we_lead_the_session(terminal, tmp_path):
@@ -438,8 +440,7 @@ def test_ctrl_z_and_bg_and_fg(shell, tmp_path):
     shell.type("kill -USR1 %1\n")
     until(lambda: "SIGUSR1" in signals(log), "a signal reaches it there")
     shell.type("fg\n")
-    shell.expect("fg\r\n")
-    shell.expect("rankscope")
+    until(lambda: os.tcgetpgrp(shell.master) == os.getpgid(job), "it has the terminal again")
     shell.type("\x03")
     until(lambda: "SIGINT" in signals(log), "it has the terminal's keys again")
 
@@ -473,6 +474,21 @@ def test_ctrl_z_through_a_script_in_the_same_group(shell, echoing_job, tmp_path)
     shell.type("fg\n")
     assert_answers(shell)
     assert_ends_with(shell, 9)
+
+
+def test_under_a_script_we_do_not_stop_with_a_job_stopped_from_outside(terminal, tmp_path):
+    log = tmp_path / "log"
+    words = " ".join(f"'{word}'" for word in logging_job(log))
+    tty = terminal("bash", "-c", f"{SHELL_PREFIX} {words}; exit $?")
+    job = ready(log)
+    (ours,) = children(tty.pid)
+    os.kill(job, signal.SIGSTOP)
+    until(lambda: state(job) == "T", "the job stops")
+    os.kill(ours, signal.SIGUSR1)
+    os.kill(job, signal.SIGCONT)
+    until(lambda: {"SIGUSR1", "SIGCONT"} <= set(signals(log)), "both arrive")
+    os.kill(ours, MARKER)
+    assert tty.wait() == 0
 
 
 def test_reading_in_the_background_stops_and_fg_goes_on(shell):

@@ -23,6 +23,7 @@ const CASES: &[(&str, fn())] = &[
     ("the_last_sample_sees_a_zombie_once", the_last_sample_sees_a_zombie_once),
     ("the_end_is_told_exactly", the_end_is_told_exactly),
     ("signals_are_told_with_their_time", signals_are_told_with_their_time),
+    ("a_signal_that_we_take_after_the_end_is_told", a_signal_that_we_take_after_the_end_is_told),
     ("the_list_of_signals_is_bounded", the_list_of_signals_is_bounded),
     ("orphans_are_counted", orphans_are_counted),
     ("cpu_time_is_counted", cpu_time_is_counted),
@@ -67,6 +68,19 @@ fn signals_are_told_with_their_time() {
     let ended = run("trap '' TERM; kill -TERM $PPID; sleep 0.1");
     assert!(ended.signals.iter().all(|seen| !seen.forwarded), "{:?}", ended.signals);
     assert!(run("exit 0").signals.is_empty(), "nothing is left from the job before");
+}
+
+fn a_signal_that_we_take_after_the_end_is_told() {
+    let job = supervise::start(&words(&["true"])).expect("true starts");
+    let stat = format!("/proc/{}/stat", job.pid());
+    while !fs::read_to_string(&stat).expect("the job is still in /proc").contains(") Z ") {
+        std::thread::yield_now();
+    }
+    // SAFETY: to ourselves, and blocked by `prepare`.
+    unsafe { libc::kill(libc::getpid(), libc::SIGINT) };
+    let ended = job.wait(|| ());
+    let told: Vec<_> = ended.signals.iter().map(|seen| (seen.signal, seen.forwarded)).collect();
+    assert_eq!(told, [(libc::SIGINT, false)]);
 }
 
 fn the_list_of_signals_is_bounded() {

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub status: ExitKind,
-    /// Signals that came to us while the job lived, oldest first; of very many, the last ones. SIGCHLD, SIGCONT, stops
-    /// and window changes are not listed.
+    /// Signals that came to us, oldest first; of very many, the last ones. SIGCHLD, SIGCONT, stops and window changes
+    /// are not listed.
     pub signals: Vec<SignalSeen>,
     /// Processes that the job left behind, that ended before it did, and that nobody else would have waited for.
     pub reaped_orphans: u64,
@@ -31,7 +31,7 @@ pub enum ExitKind {
 pub struct SignalSeen {
     pub signal: i32,
     pub at: SystemTime,
-    /// Passed on to the job; if not, the job had it already, as when Ctrl-C is typed.
+    /// Passed on to the job; if not, the job had it already, as when Ctrl-C is typed, or it had just ended.
     pub forwarded: bool,
 }
 

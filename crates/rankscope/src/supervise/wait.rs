@@ -84,14 +84,12 @@ impl Supervised {
             self.reaped_orphans += children::reap_orphans(child);
             self.follow_changes();
             self.continue_if_due();
-            let arrived = signals::take(&signals::handled_except(&self.held), self.sleep());
-            // A signal to a job that has ended had no part in its end.
-            if let Some(arrived) = arrived
-                && !children::has_ended(child)
-            {
+            if let Some(arrived) = signals::take(&signals::handled_except(&self.held), self.sleep()) {
                 self.handle(&arrived);
             }
         }
+        // A signal to the whole group may have ended the job before we came to take ours: it tells why.
+        self.handle_pending_signals();
         before_reap();
         let status = children::reap(child);
         self.reaped_orphans += children::reap_last_orphans();
@@ -124,8 +122,11 @@ impl Supervised {
     }
 
     fn pass_on(&mut self, arrived: &Arrived) {
-        arrived.pass_on(self.parties.child);
-        self.note(arrived.signal, true);
+        let lives = !children::has_ended(self.parties.child);
+        if lives {
+            arrived.pass_on(self.parties.child);
+        }
+        self.note(arrived.signal, lives);
     }
 
     fn note(&mut self, signal: c_int, forwarded: bool) {
