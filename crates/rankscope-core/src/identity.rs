@@ -11,7 +11,7 @@ pub fn is_network_fs(fstype: &str) -> bool {
         "nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "ceph", "gpfs", "beegfs", "9p", "afs", "glusterfs", "pvfs2", "orangefs",
     ];
     // FUSE: sshfs, s3fs, gcsfuse, ceph-fuse …; these few are local disks or a view of /proc.
-    let local_fuse = ["fuse.lxcfs", "fuse.fuse-overlayfs", "fuse.portal", "fuse.gvfsd-fuse"];
+    let local_fuse = ["fuse.lxcfs", "fuse.overlayfs", "fuse.fuse-overlayfs", "fuse.portal", "fuse.gvfsd-fuse"];
     NETWORK.contains(&fstype) || (fstype.starts_with("fuse.") && !local_fuse.contains(&fstype))
 }
 

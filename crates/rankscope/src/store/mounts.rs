@@ -2,49 +2,33 @@
 //! asked, since one that hangs would hang us too.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
+
+use rankscope_core::identity::is_network_fs;
+use rankscope_core::parse::mountinfo::{self, Mount};
 
 /// As many symbolic links as the kernel follows.
 const MAX_LINKS: usize = 40;
 
-/// File systems that need a network, a server or another process to answer.
-const NOT_LOCAL: &[&str] = &[
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "lustre",
-    "ceph",
-    "gpfs",
-    "beegfs",
-    "9p",
-    "afs",
-    "glusterfs",
-    "autofs",
-    "fuse",
-];
-
-/// The fuse file systems that are made of local disks.
-const LOCAL_FUSE: &[&str] = &["fuse.overlayfs", "fuse.fuse-overlayfs", "fuseblk"];
-
-/// Mount points and their file system types, in the order of mountinfo.
+/// The mount table.
 #[derive(Debug, Default)]
 pub struct Mounts {
-    table: Vec<(PathBuf, String)>,
+    table: Vec<Mount>,
 }
 
 impl Mounts {
-    /// From the text of /proc/<pid>/mountinfo (proc_pid_mountinfo(5)). Lines of another form are left out.
-    pub fn parse(text: &[u8]) -> Mounts {
-        Mounts { table: text.split(|&b| b == b'\n').filter_map(parse_line).collect() }
+    pub fn of_this_process() -> Mounts {
+        Mounts::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default())
     }
 
-    /// Type of the file system that holds `path`, by the longest mount point above it. Of several mounts on one
-    /// point, the last is on top.
+    /// From the text of /proc/<pid>/mountinfo.
+    pub fn parse(text: &[u8]) -> Mounts {
+        Mounts { table: mountinfo::parse(text) }
+    }
+
+    /// Type of the file system that holds `path`.
     pub fn kind_of(&self, path: &Path) -> Option<&str> {
-        let above = self.table.iter().filter(|(point, _)| path.starts_with(point));
-        above.max_by_key(|(point, _)| point.as_os_str().len()).map(|(_, kind)| kind.as_str())
+        mountinfo::holding(&self.table, &path.to_string_lossy()).map(|m| m.fstype.as_str())
     }
 
     /// `path` without symbolic links, or why it is not on a local file system. Goes down component by component, so
@@ -101,35 +85,9 @@ fn reversed(path: &Path) -> Vec<OsString> {
     names
 }
 
+/// Another machine, or a process that may be stopped, answers for the rest.
 fn is_local(kind: &str) -> bool {
-    LOCAL_FUSE.contains(&kind) || !(NOT_LOCAL.contains(&kind) || kind.starts_with("fuse."))
-}
-
-/// `36 35 98:0 /root /mount/point rw shared:1 - ext4 /dev/sda1 rw`: the fields before ` - ` vary in number.
-fn parse_line(line: &[u8]) -> Option<(PathBuf, String)> {
-    let mut fields = line.split(|&b| b == b' ');
-    let point = unescape(fields.nth(4)?);
-    let kind = fields.skip_while(|f| *f != b"-").nth(1)?;
-    Some((PathBuf::from(OsString::from_vec(point)), String::from_utf8_lossy(kind).into_owned()))
-}
-
-/// Space, tab, newline and backslash are written as three octal digits.
-fn unescape(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, tail @ ..] = rest {
-        match rest {
-            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..] => {
-                out.push(((a - b'0') << 6) | ((b - b'0') << 3) | (c - b'0'));
-                rest = tail;
-            }
-            _ => {
-                out.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    out
+    !is_network_fs(kind) && !["autofs", "fuse"].contains(&kind)
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ fn civil_date(days: i64) -> (i64, i64, i64) {
 
 /// Where a record would go, decided without writing anything: the first candidate that could be made.
 pub fn would_go_to(target: &Target) -> Result<PathBuf, String> {
-    let (found, mut refused) = candidates(target, &Mounts::read());
+    let (found, mut refused) = candidates(target, &Mounts::of_this_process());
     for candidate in found {
         let there = candidate.base.ancestors().find(|p| p.is_dir()).unwrap_or(Path::new("/"));
         let path = std::ffi::CString::new(there.as_os_str().as_encoded_bytes()).unwrap_or_default();

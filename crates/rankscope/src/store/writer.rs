@@ -166,7 +166,7 @@ fn write_all(shared: &Shared, target: &Target, about: &About) {
 /// The first place that takes a database, else memory.
 fn open(shared: &Shared, target: &Target, about: &About) -> Result<Database, String> {
     // Without /proc no place is known to be local, and only one that was asked for is left.
-    let mounts = Mounts::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
+    let mounts = Mounts::of_this_process();
     let (candidates, mut refused) = place::candidates(target, &mounts);
     for candidate in &candidates {
         let made = place::create(candidate, target).and_then(|path| {

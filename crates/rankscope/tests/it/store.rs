@@ -71,7 +71,7 @@ fn mount(source: &str, at: &Path, kind: &str, options: &str) {
 }
 
 fn target(store: &Path) -> Target {
-    Target { asked: Some(store.to_owned()), folder: "job".into(), rank: Some(0), ..Target::default() }
+    Target { asked: Some(store.to_owned()), folder: "job".into(), rank: 0, ..Target::default() }
 }
 
 fn about() -> About {
@@ -455,6 +455,6 @@ fn in_a_shared_tmp_somebody_elses_folder_is_left_alone() {
     std::os::unix::fs::chown(&theirs, Some(65534), None).expect("chown (needs root)");
     let target = Target { tmpdir: Some(tmp.path().to_owned()), folder: "job".into(), ..Target::default() };
     let path = finish(Writer::start(target, about())).path.unwrap();
-    assert_eq!(path, tmp.path().join("rankscope-runs-0/job/tree.sqlite"));
+    assert_eq!(path, tmp.path().join("rankscope-runs-0/job/rank_00.sqlite"));
     assert!(files(&theirs).is_empty());
 }
