@@ -42,10 +42,16 @@ def main():
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=18.0, help="how long to train (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=18.0, help="how long to train (default: %(default)s)"
+    )
     parser.add_argument("--loaders", type=int, default=2, help="loader processes (default: %(default)s)")
-    parser.add_argument("--leak", action="store_true", help="keep the activations of past steps: memory grows")
+    parser.add_argument(
+        "--leak", action="store_true", help="keep the activations of past steps: memory grows"
+    )
     return parser.parse_args()
 
 

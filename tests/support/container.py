@@ -7,6 +7,7 @@ PID 1 is `command` (default: a pause process). Everything made carries the maker
 name; what a killed run left behind is swept by the next one, and nothing else is ever touched.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -24,7 +25,7 @@ PREFIX = "rankscope-test"
 POD_UID = "6f1c9c1e-0000-4000-8000"
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """This machine does not let us make a container; the text says why."""
 
 
@@ -98,7 +99,7 @@ class Process(subprocess.Popen):
             answer = pipe.read()
         if not answer.isdigit():
             self.wait()
-            raise Unavailable(f"could not {action} the container: {answer or 'the helper died'}")
+            raise UnavailableError(f"could not {action} the container: {answer or 'the helper died'}")
         self.host_pid = int(answer)
 
     @property
@@ -129,7 +130,7 @@ class Container:
     ):
         reason = unavailable_reason()
         if reason:
-            raise Unavailable(reason)
+            raise UnavailableError(reason)
         Container.counter += 1
         self.memory, self.pod_memory = memory, pod_memory or 2 * memory
         self.cpu_quota_us, self.cpu_period_us, self.pids = cpu_quota_us, cpu_period_us, pids
@@ -180,6 +181,16 @@ class Container:
     def set_limit(self, level, limit_bytes):
         (self.cgroup("memory", level) / "memory.limit_in_bytes").write_text(str(limit_bytes))
 
+    def connect(self):
+        """Gives the container an `eth0`; returns the name of the other end, on the host, which nobody listens at."""
+        host_end = f"rst{os.getpid() % 10**7}x{Container.counter % 1000}"
+        ip = ["ip", "link"]
+        peer = ["peer", "name", "eth0", "netns", str(self.pid)]
+        subprocess.run([*ip, "add", host_end, "type", "veth", *peer], check=True)
+        subprocess.run([*ip, "set", host_end, "up"], check=True)
+        self.exec([*ip, "set", "eth0", "up"], in_cgroup=False)
+        return host_end
+
     # Running commands in it
 
     def popen(self, argv, *, in_cgroup=True, env=None, cwd="/", **options):
@@ -229,7 +240,12 @@ class Container:
         spec = {
             "cgroups": self._leaves(),
             "hierarchies": [
-                {"name": h.name, "fstype": h.fstype, "options": h.options, "directory": f"{h.mount}{self.path}"}
+                {
+                    "name": h.name,
+                    "fstype": h.fstype,
+                    "options": h.options,
+                    "directory": f"{h.mount}{self.path}",
+                }
                 for h in self.hierarchies
             ],
             "cgroupns": self.cgroupns,
@@ -261,12 +277,14 @@ def other_file_systems():
 def make_work_directory(name):
     """A directory on a disk file system: page cache and /out must be real."""
     for parent in ("/var/tmp", "/tmp", REPO / "target"):
-        fstype = subprocess.run(["stat", "-f", "-c", "%T", parent], capture_output=True, text=True).stdout.strip()
+        fstype = subprocess.run(
+            ["stat", "-f", "-c", "%T", parent], capture_output=True, text=True
+        ).stdout.strip()
         if fstype and fstype not in ("tmpfs", "ramfs", "overlayfs"):
             path = Path(parent) / name
             path.mkdir(mode=0o755)
             return path
-    raise Unavailable("no disk file system found at /var/tmp, /tmp or target/")
+    raise UnavailableError("no disk file system found at /var/tmp, /tmp or target/")
 
 
 # Cleaning up
@@ -295,18 +313,14 @@ def kill_all(procs):
     except OSError:
         return
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(int(pid), signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def remove_leaf_first(directory):
     for path, _, _ in os.walk(directory, topdown=False):
-        try:
+        with contextlib.suppress(OSError):  # still has a dying process; the caller tries again
             os.rmdir(path)
-        except OSError:
-            pass  # still has a dying process; the caller tries again
 
 
 def sweep():

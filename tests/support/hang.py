@@ -37,7 +37,9 @@ def main():
     if arguments.hold:
         held = os.open(os.path.join(arguments.mountpoint, "held"), os.O_RDONLY)
         os.dup2(held, HELD_FD)
-        os.close(held)  # the server's answer to this tells the kernel to never ask on close: closing cannot hang
+        os.close(
+            held
+        )  # the server's answer to this tells the kernel to never ask on close: closing cannot hang
         pass_fds = (HELD_FD,)
     server.hang()
     child = subprocess.Popen(arguments.command, pass_fds=pass_fds)
@@ -79,7 +81,9 @@ class Server:
         if opcode == FUSE_INIT:
             # Version 7.x as asked for, no flags, sizes as libfuse's defaults.
             major, minor, readahead, _ = struct.unpack_from("IIII", request, 40)
-            answer = struct.pack("IIIIHHIIHHI7I", major, minor, readahead, 0, 12, 9, 1 << 16, 1, 1, 0, *[0] * 8)
+            answer = struct.pack(
+                "IIIIHHIIHHI7I", major, minor, readahead, 0, 12, 9, 1 << 16, 1, 1, 0, *[0] * 8
+            )
             self.ready.set()
         elif opcode == FUSE_LOOKUP:
             answer = struct.pack("QQQQII", HELD_INODE, 0, 0, 0, 0, 0) + attributes(HELD_INODE)

@@ -29,9 +29,7 @@ def _check(result, what):
 
 def mount(source, target, fstype=None, flags=0, data=None):
     encode = lambda s: None if s is None else os.fsencode(s)  # noqa: E731
-    result = _libc.mount(
-        encode(source), encode(target), encode(fstype), ctypes.c_ulong(flags), encode(data)
-    )
+    result = _libc.mount(encode(source), encode(target), encode(fstype), ctypes.c_ulong(flags), encode(data))
     _check(result, f"mount {fstype or 'flags'} on {target}")
 
 

@@ -93,7 +93,9 @@ def create(spec):
 def enter(spec):
     """Joins the cgroups (unless told not to) and every namespace of the container's PID 1."""
     join(spec["cgroups"])
-    namespaces = [os.open(f"/proc/{spec['pid']}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
+    namespaces = [
+        os.open(f"/proc/{spec['pid']}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES
+    ]
     for fd in namespaces:
         linux.setns(fd, 0)
 
