@@ -27,8 +27,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("mountpoint")
     parser.add_argument("--hold", action="store_true")
-    parser.add_argument("command", nargs="+")
-    arguments = parser.parse_args()
+    # Not argparse's business: COMMAND may contain a `--` of its own.
+    split = sys.argv.index("--")
+    command = sys.argv[split + 1 :]
+    arguments = parser.parse_args(sys.argv[1:split])
     linux.die_with_parent(os.getppid())
     linux.unshare(linux.CLONE_NEWNS)
     linux.make_mounts_private()
@@ -42,7 +44,7 @@ def main():
         )  # the server's answer to this tells the kernel to never ask on close: closing cannot hang
         pass_fds = (HELD_FD,)
     server.hang()
-    child = subprocess.Popen(arguments.command, pass_fds=pass_fds)
+    child = subprocess.Popen(command, pass_fds=pass_fds)
     if arguments.hold:
         os.close(HELD_FD)
     status = child.wait()
