@@ -247,7 +247,9 @@ def test_every_command_works_without_rights(root, public_binary, nobodys):
 
 def test_another_users_process_is_denied_not_zero(root, public_binary, nobodys):
     """What the kernel refuses is missing with the reason, and the rest is there."""
-    done = as_nobody(public_binary, nobodys, "sample", "--json", "--pid", str(os.getpid()))
+    with subprocess.Popen(["sleep", "20"]) as other:
+        done = as_nobody(public_binary, nobodys, "sample", "--json", "--pid", str(other.pid))
+        other.kill()
     assert done.returncode == 0, done.stderr
     sample = check_sample(json.loads(done.stdout))
     assert missing(sample)["process_read_megabytes_per_second"]["reason"] == "denied"

@@ -80,23 +80,21 @@ class Demo:
 def summary_of(text):
     """The figures in the summary's lines."""
     memory = re.search(
-        r"^memory\s+peak working set (?P<peak>[\d.]+) MB of (?P<limit>[\d.]+) MB \((?P<share>[\d.]+) %\)"
-        r".* (?P<level>/\S*)",
+        r"^ *memory +peak working set (?P<peak>[\d.]+) MB of (?P<limit>[\d.]+) MB \((?P<share>[\d.]+) %\),"
+        r" limit set at (?P<level>[^\s;,]+)",
         text,
         re.M,
     )
-    cpu = re.search(
-        r"^cpu\s+used (?P<used>[\d.]+) of (?P<cores>[\d.]+) cores.*throttled in (?P<throttled>[\d.]+) % of periods",
-        text,
-        re.M,
-    )
+    cpu = re.search(r"^ *cpu +(?P<used>[\d.]+) of (?P<cores>[\d.]+) cores on average.*$", text, re.M)
     assert memory, f"no memory line in:\n{text}"
     assert cpu, f"no cpu line in:\n{text}"
-    return memory.groupdict(), cpu.groupdict()
+    throttled = re.search(r"throttled in ([\d.]+) % of periods", cpu[0])
+    assert throttled or "never throttled" in cpu[0], cpu[0]
+    return memory.groupdict(), {**cpu.groupdict(), "throttled": throttled[1] if throttled else "0"}
 
 
 def warnings_of(text):
-    return [line for line in text.splitlines() if re.match(r"\s*(warning|!)", line, re.I)]
+    return [line.strip() for line in text.splitlines() if line.strip().startswith("warning")]
 
 
 def check_against_the_kernel(demo):
@@ -107,7 +105,7 @@ def check_against_the_kernel(demo):
     assert low - 0.3 <= float(memory["peak"]) <= high + 0.3
     assert float(memory["limit"]) == pytest.approx(LIMIT / MB, abs=0.05)
     assert float(memory["share"]) == pytest.approx(100 * float(memory["peak"]) / (LIMIT / MB), abs=0.1)
-    assert memory["level"].rstrip(",.;") == f"/{demo.group}"
+    assert memory["level"] == f"/{demo.group}"
     assert float(cpu["cores"]) == CORES
     low, high = demo.throttled_bounds()
     assert low - 0.1 <= float(cpu["throttled"]) <= high + 0.1
@@ -128,7 +126,7 @@ def test_the_summary_is_what_the_kernel_says_and_does_not_warn(v1_host, rankscop
 def test_the_summary_of_a_leak_warns(v1_host, rankscope, tmp_path):
     demo = Demo(rankscope, tmp_path, "--leak", "--seconds", "18")
     check_against_the_kernel(demo)
-    assert warnings_of(demo.stderr)
+    assert any("of the limit" in line for line in warnings_of(demo.stderr)), demo.stderr
 
 
 def test_the_demo_ends_with_the_jobs_exit_code(v1_host, rankscope, tmp_path):
@@ -149,28 +147,20 @@ def test_the_demo_runs_without_a_cgroup_and_says_so(v1_host, rankscope, tmp_path
 
 
 def test_the_json_summary_agrees(v1_host, rankscope, tmp_path):
-    demo = Demo(rankscope, tmp_path, "--seconds", "5", record={"RANKSCOPE_JSON": "1"})
-    objects = [json.loads(line) for line in demo.stderr.splitlines() if line.startswith("{")]
-    assert len(objects) == 1
-    numbers = json.dumps(objects[0])
-    assert demo.group in numbers
+    demo = Demo(rankscope, tmp_path, "--seconds", "6", record={"RANKSCOPE_JSON": "true"})
+    (line,) = [line for line in demo.stderr.splitlines() if line.startswith("{")]
+    summary = json.loads(line)
     low, high = demo.peak_bounds()
-    assert any(low - 0.3 <= value <= high + 0.3 for value in walk(objects[0]))
-
-
-def walk(value):
-    """Every number in a JSON value."""
-    if isinstance(value, bool):
-        return
-    if isinstance(value, int | float):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from walk(inner)
+    assert low - 0.3 <= summary["memory"]["peak_working_set_bytes"] / MB <= high + 0.3
+    assert summary["memory"]["limit_bytes"] == LIMIT
+    assert summary["memory"]["level"] == f"/{demo.group}"
+    assert summary["exit_code"] == demo.code == 0
+    assert summary["warnings"] == []
+    assert Path(summary["record"]).is_file()
 
 
 def test_a_leak_really_grows():
-    """The training program itself: the switch makes the difference, at the rate it promises."""
+    """The training program itself: the switch makes the difference, about 22 MB/s."""
     peaks = {}
     for switch in ([], ["--leak"]):
         command = [sys.executable, REPO / "examples" / "train_digits.py", "--seconds", "4", *switch]
@@ -183,4 +173,4 @@ def test_a_leak_really_grows():
             time.sleep(0.1)
         assert process.returncode == 0
         peaks[bool(switch)] = max(value for _, value in seen)
-    assert 20 <= peaks[True] - peaks[False] <= 60
+    assert 50 <= peaks[True] - peaks[False] <= 130
