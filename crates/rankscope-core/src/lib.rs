@@ -9,7 +9,15 @@
 //! sources → Sample (raw counters) → rates → Readings → windows → local store → sinks
 //! ```
 
+pub mod cgroup;
 pub mod gap;
+pub mod identity;
+pub mod interfaces;
+pub mod parse;
+pub mod rate;
 pub mod reading;
+pub mod sample;
 pub mod series;
+pub mod summary;
+pub mod trend;
 pub mod window;

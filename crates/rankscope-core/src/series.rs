@@ -260,14 +260,19 @@ mod tests {
         for series in ALL {
             assert!(seen.insert(series.name), "{} twice", series.name);
             let filled = series.name.replace("<label>", "x");
-            assert!(filled.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'), "{filled}");
+            assert!(
+                filled.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'),
+                "{filled}"
+            );
             assert!(filled.starts_with(series.scope.as_str()), "{filled} does not say its scope");
         }
     }
 
     #[test]
     fn core_series_stay_within_their_budget() {
-        let core = |scopes: &[Scope]| ALL.iter().filter(|s| s.class == Class::Core && scopes.contains(&s.scope)).count();
+        let core = |scopes: &[Scope]| {
+            ALL.iter().filter(|s| s.class == Class::Core && scopes.contains(&s.scope)).count()
+        };
         // A container has its network either as a pod or as the node, never both.
         assert!(core(&[Scope::Node]) <= 6, "{}", core(&[Scope::Node]));
         assert!(core(&[Scope::Container, Scope::Pod, Scope::Rootfs, Scope::Process]) <= 16);

@@ -144,6 +144,11 @@ impl Windows {
     }
 }
 
-fn same(a: &'static Series, a_label: &Option<Arc<str>>, b: &'static Series, b_label: &Option<Arc<str>>) -> bool {
+fn same(
+    a: &'static Series,
+    a_label: &Option<Arc<str>>,
+    b: &'static Series,
+    b_label: &Option<Arc<str>>,
+) -> bool {
     std::ptr::eq(a, b) && a_label == b_label
 }

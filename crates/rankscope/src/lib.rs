@@ -1,2 +1,80 @@
 //! rankscope: I/O and commands around `rankscope-core`. Library and binary in one, since the Python wheel's console
 //! command needs the same `run`.
+
+pub mod cli;
+pub mod clock;
+pub mod commands;
+pub mod env_vars;
+pub mod kernel_file;
+pub mod machine;
+pub mod printer;
+pub mod probe;
+pub mod sampler;
+pub mod sources;
+pub mod store;
+pub mod subject;
+pub mod supervise;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+
+use cli::{Cli, Command, TargetArgs};
+use commands::{doctor, exit, measure, run, sample, scope, snapshot};
+use sources::Options;
+
+/// The whole program: what was typed → plain settings → one function a command.
+pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.collect();
+    if args.first().is_some_and(|name| name == probe::NAME) {
+        return probe::serve();
+    }
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { exit::WRONG_USE } else { exit::DONE });
+        }
+    };
+    let json = cli.json;
+    let result = match cli.command {
+        Command::Run(args) => Ok(run::run(run::Config {
+            cmd: args.cmd,
+            store: args.store,
+            interval: Duration::from_secs_f64(args.interval),
+            window: Duration::from_secs_f64(args.window),
+            options: Options { mounts: args.mount, pss: args.pss, ..Options::default() },
+            grace: Duration::from_secs_f64(args.grace),
+            json,
+            verbose: cli.verbose > 0,
+        })),
+        Command::Sample(args) => {
+            let options = Options { mounts: args.mount, pss: args.pss, ..Options::default() };
+            let request = request(args.target, options, args.interval);
+            sample::sample(&sample::Config { request, count: args.count, json })
+        }
+        Command::Scope(args) => {
+            scope::scope(&scope::Config { request: request(args.target, Options::default(), 1.0), json })
+        }
+        Command::Doctor(args) => doctor::doctor(&doctor::Config { pid: args.pid, store: args.store, json }),
+        Command::Snapshot(args) => snapshot::snapshot(&snapshot::Config { dir: args.dir, pid: args.pid, json }),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            printer::say(&message);
+            ExitCode::from(exit::CANT_READ)
+        }
+    }
+}
+
+fn request(target: TargetArgs, options: Options, interval: f64) -> measure::Request {
+    measure::Request {
+        pid: target.pid,
+        roots: target.root,
+        options,
+        interval: Duration::from_secs_f64(interval),
+    }
+}

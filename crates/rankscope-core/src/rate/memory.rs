@@ -1,0 +1,237 @@
+//! Container memory: working set, the limit that binds, what is left, what has happened.
+
+use std::sync::Arc;
+
+use super::{Interval, Running, megabytes, miss, put};
+use crate::gap::{Gap, Measured, Reason};
+use crate::reading::{Origin, Readings};
+use crate::sample::{Memory, MemoryLevel, Raw, Sample};
+use crate::series::{self, Series};
+
+/// The smallest memory limit that applies.
+#[derive(Clone, Debug)]
+pub struct MemoryLimit {
+    pub bytes: u64,
+    /// Index in `Memory::levels`; `None`: its level is not visible.
+    pub level: Option<usize>,
+    pub origin: Arc<Origin>,
+    pub note: Option<String>,
+}
+
+/// What is left at the tightest limited level.
+#[derive(Clone, Debug)]
+pub struct Headroom {
+    /// Negative while a limit that was lowered is not yet met.
+    pub bytes: i64,
+    pub level: Option<usize>,
+    pub origin: Arc<Origin>,
+}
+
+const LEVEL_NOT_VISIBLE: &str = "limit level not visible";
+
+/// Usage without the page cache that can go at once, floored at 0: the two are read a moment apart.
+pub fn working_set(usage: &Measured<u64>, inactive_file: &Measured<u64>) -> Measured<u64> {
+    let usage = usage.as_ref().map_err(Clone::clone)?;
+    let inactive = inactive_file.as_ref().map_err(Clone::clone)?;
+    Ok(usage.saturating_sub(*inactive))
+}
+
+/// The smallest limit on the visible path, ties: innermost; on v1 also the one that only memory.stat shows.
+pub fn memory_limit(memory: &Memory, node_total: Option<u64>) -> Measured<MemoryLimit> {
+    let limits = memory.levels.iter().map(|l| l.limit.value.clone().ok().flatten());
+    let visible = limits.enumerate().filter_map(|(at, limit)| Some((limit?, at))).min();
+    let hierarchical =
+        memory.hierarchical_limit.as_ref().and_then(|h| Some((h.value.clone().ok()??, &h.origin)));
+    let unread = memory.levels.iter().find(|l| l.limit.value.is_err());
+    let mut notes: Vec<String> = Vec::new();
+    if let Some(level) = unread {
+        notes.push(format!("{} could not be read", level.limit.origin.source));
+    }
+    let (bytes, level, origin) = match (visible, hierarchical) {
+        // Where the levels are not hierarchical (use_hierarchy 0), an ancestor's limit does not bind, and only the
+        // kernel's own walk knows.
+        (Some((bytes, at)), Some((whole, origin))) if whole != bytes => {
+            match memory.levels.iter().position(|l| matches!(l.limit.value, Ok(Some(b)) if b == whole)) {
+                Some(at) => (whole, Some(at), memory.levels[at].limit.origin.clone()),
+                None if whole < bytes => (whole, None, origin.clone()),
+                None => (bytes, Some(at), memory.levels[at].limit.origin.clone()),
+            }
+        }
+        (Some((bytes, at)), _) => (bytes, Some(at), memory.levels[at].limit.origin.clone()),
+        (None, Some((whole, origin))) => (whole, None, origin.clone()),
+        (None, None) => {
+            return Err(match unread.and_then(|l| l.limit.value.clone().err()) {
+                Some(gap) if gap.reason != Reason::Absent => gap,
+                _ => Gap::new(Reason::NoLimitVisible, "no visible level of the memory hierarchy has a limit"),
+            });
+        }
+    };
+    if level.is_none() {
+        notes.push(LEVEL_NOT_VISIBLE.to_owned());
+    }
+    if let Some(total) = node_total.filter(|total| *total < bytes) {
+        notes.push(format!("more than the node has: the effective ceiling is {total} bytes of RAM"));
+    }
+    if let Some((high, at)) = lowest_high(memory).filter(|(high, _)| *high < bytes) {
+        notes.push(format!(
+            "throttled before that at memory.high {high} bytes of {}",
+            path(&memory.levels[at])
+        ));
+    }
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
+    Ok(MemoryLimit { bytes, level, origin, note })
+}
+
+fn lowest_high(memory: &Memory) -> Option<(u64, usize)> {
+    memory.levels.iter().enumerate().filter_map(|(at, l)| Some((l.high?, at))).min()
+}
+
+fn path(level: &MemoryLevel) -> &str {
+    level.limit.origin.level.as_deref().unwrap_or("?")
+}
+
+/// min over all limited levels of limit − working set.
+pub fn headroom(memory: &Memory, limit: &MemoryLimit) -> Measured<Headroom> {
+    let left =
+        |bytes: u64, used: u64| i64::try_from(i128::from(bytes) - i128::from(used)).unwrap_or(i64::MAX);
+    let visible = memory.levels.iter().enumerate().filter_map(|(at, level)| {
+        let bytes = level.limit.value.clone().ok()??;
+        let used = working_set(&level.usage, &level.inactive_file).ok()?;
+        Some((left(bytes, used), Some(at), level.limit.origin.clone()))
+    });
+    let hidden = limit.level.is_none().then(|| {
+        let used = working_set(&memory.usage.value, &memory.inactive_file.value).ok()?;
+        Some((left(limit.bytes, used), None, limit.origin.clone()))
+    });
+    visible
+        .chain(hidden.flatten())
+        .min_by_key(|(bytes, _, _)| *bytes)
+        .map(|(bytes, level, origin)| Headroom { bytes, level, origin })
+        .ok_or_else(|| Gap::absent("the working set of no limited level could be read"))
+}
+
+const ALL: [&Series; 16] = [
+    &series::CONTAINER_MEMORY_USAGE,
+    &series::CONTAINER_MEMORY_WORKING_SET,
+    &series::CONTAINER_MEMORY_ANON,
+    &series::CONTAINER_MEMORY_FILE,
+    &series::CONTAINER_MEMORY_SHMEM,
+    &series::CONTAINER_MEMORY_KERNEL,
+    &series::CONTAINER_MEMORY_PEAK,
+    &series::CONTAINER_MEMORY_SWAP,
+    &series::CONTAINER_MEMORY_SWAP_LIMIT,
+    &series::CONTAINER_MEMORY_LIMIT,
+    &series::CONTAINER_MEMORY_LIMIT_LEVEL_WORKING_SET,
+    &series::CONTAINER_MEMORY_WORKING_SET_PERCENTAGE,
+    &series::CONTAINER_MEMORY_HEADROOM,
+    &series::CONTAINER_MEMORY_OOM_KILLS,
+    &series::CONTAINER_MEMORY_LIMIT_HITS,
+    &series::CONTAINER_MEMORY_TIME_TO_LIMIT,
+];
+
+pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Readings) {
+    let memory = match &interval.current.memory {
+        Ok(memory) => memory,
+        Err(gap) => return ALL.into_iter().for_each(|series| miss(out, series, gap)),
+    };
+    let own = working_set(&memory.usage.value, &memory.inactive_file.value);
+    put_bytes(out, &series::CONTAINER_MEMORY_USAGE, &memory.usage);
+    put(out, &series::CONTAINER_MEMORY_WORKING_SET, own.clone().map(megabytes), &memory.usage.origin);
+    put_bytes(out, &series::CONTAINER_MEMORY_ANON, &memory.anon);
+    put_bytes(out, &series::CONTAINER_MEMORY_FILE, &memory.file);
+    put_bytes(out, &series::CONTAINER_MEMORY_SHMEM, &memory.shmem);
+    put_bytes(out, &series::CONTAINER_MEMORY_KERNEL, &memory.kernel);
+    put_peak(memory, running, out);
+    put_bytes(out, &series::CONTAINER_MEMORY_SWAP, &memory.swap);
+    let swap_limit = memory.swap_limit.value.clone().and_then(|limit| {
+        limit.ok_or_else(|| Gap::new(Reason::NoLimitVisible, "swap is not limited")).map(megabytes)
+    });
+    put(out, &series::CONTAINER_MEMORY_SWAP_LIMIT, swap_limit, &memory.swap_limit.origin);
+    put_limit(interval.current, memory, &own, running, out);
+    put_since_start(out, &series::CONTAINER_MEMORY_OOM_KILLS, &memory.oom_kills, &mut running.oom_kills);
+    put_since_start(out, &series::CONTAINER_MEMORY_LIMIT_HITS, &memory.limit_hits, &mut running.limit_hits);
+}
+
+fn put_bytes(out: &mut Readings, series: &'static Series, raw: &Raw) {
+    put(out, series, raw.value.clone().map(megabytes), &raw.origin);
+}
+
+fn put_since_start(out: &mut Readings, series: &'static Series, raw: &Raw, counter: &mut super::SinceStart) {
+    let grown = raw.value.clone().and_then(|value| counter.add(value));
+    put(out, series, grown.map(|n| n as f64), &raw.origin);
+}
+
+/// The kernel's own peak, else the highest of our readings, marked as such.
+fn put_peak(memory: &Memory, running: &mut Running, out: &mut Readings) {
+    if let Ok(usage) = memory.usage.value {
+        running.sampled_peak = running.sampled_peak.max(usage);
+    }
+    match (&memory.peak.value, &memory.usage.value) {
+        (Err(_), Ok(_)) => {
+            let origin = running.noted(
+                &memory.usage.origin,
+                memory.usage.origin.level.clone(),
+                Some("sampled".to_owned()),
+            );
+            put(out, &series::CONTAINER_MEMORY_PEAK, Ok(megabytes(running.sampled_peak)), &origin);
+        }
+        _ => put_bytes(out, &series::CONTAINER_MEMORY_PEAK, &memory.peak),
+    }
+}
+
+fn put_limit(
+    current: &Sample,
+    memory: &Memory,
+    own: &Measured<u64>,
+    running: &mut Running,
+    out: &mut Readings,
+) {
+    let limit = match memory_limit(memory, current.node.memory_total.value.as_ref().ok().copied()) {
+        Ok(limit) => limit,
+        Err(gap) => {
+            for series in [
+                &series::CONTAINER_MEMORY_LIMIT,
+                &series::CONTAINER_MEMORY_LIMIT_LEVEL_WORKING_SET,
+                &series::CONTAINER_MEMORY_WORKING_SET_PERCENTAGE,
+                &series::CONTAINER_MEMORY_HEADROOM,
+                &series::CONTAINER_MEMORY_TIME_TO_LIMIT,
+            ] {
+                miss(out, series, &gap);
+            }
+            return;
+        }
+    };
+    let level_path = limit.level.and_then(|at| memory.levels[at].limit.origin.level.clone());
+    let origin = running.noted(&limit.origin, level_path.clone(), limit.note.clone());
+    put(out, &series::CONTAINER_MEMORY_LIMIT, Ok(megabytes(limit.bytes)), &origin);
+    let level_used = match limit.level.map(|at| &memory.levels[at]) {
+        Some(level) => working_set(&level.usage, &level.inactive_file),
+        None => Err(Gap::absent(LEVEL_NOT_VISIBLE)),
+    };
+    put(out, &series::CONTAINER_MEMORY_LIMIT_LEVEL_WORKING_SET, level_used.clone().map(megabytes), &origin);
+    let (used, origin) = match (&level_used, own) {
+        (Err(_), Ok(own)) => {
+            (Ok(*own), running.noted(&limit.origin, level_path, Some(LEVEL_NOT_VISIBLE.to_owned())))
+        }
+        _ => (level_used, origin),
+    };
+    let share = used.clone().and_then(|used| match limit.bytes {
+        0 => Err(Gap::broken(format!("{}: the limit is 0", limit.origin.source))),
+        bytes => Ok(used as f64 / bytes as f64 * 100.0),
+    });
+    put(out, &series::CONTAINER_MEMORY_WORKING_SET_PERCENTAGE, share, &origin);
+    match headroom(memory, &limit) {
+        Ok(left) => {
+            let path = left.level.and_then(|at| memory.levels[at].limit.origin.level.clone());
+            let note = left.level.is_none().then(|| LEVEL_NOT_VISIBLE.to_owned());
+            let origin = running.noted(&left.origin, path, note);
+            put(out, &series::CONTAINER_MEMORY_HEADROOM, Ok(left.bytes as f64 / 1e6), &origin);
+        }
+        Err(gap) => miss(out, &series::CONTAINER_MEMORY_HEADROOM, &gap),
+    }
+    let seconds = used.and_then(|used| {
+        running.trend.add(current.boottime_ns, used);
+        running.trend.seconds_to(limit.bytes)
+    });
+    put(out, &series::CONTAINER_MEMORY_TIME_TO_LIMIT, seconds, &origin);
+}

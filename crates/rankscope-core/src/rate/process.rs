@@ -1,0 +1,204 @@
+//! The rank's process tree: sums over its processes, and their growth although processes come and go.
+
+use super::{Interval, Running, first_sample, megabytes, miss, put};
+use crate::gap::{Gap, Measured, Reason};
+use crate::reading::Readings;
+use crate::sample::{Process, Processes};
+use crate::series::{self, Series};
+
+const ALL: [&Series; 7] = [
+    &series::PROCESS_RSS,
+    &series::PROCESS_PSS,
+    &series::PROCESS_CPU,
+    &series::PROCESS_COUNT,
+    &series::PROCESS_THREADS,
+    &series::PROCESS_READ_RATE,
+    &series::PROCESS_WRITE_RATE,
+];
+
+pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Readings) {
+    let now = match &interval.current.processes {
+        Ok(now) => now,
+        Err(gap) => return ALL.into_iter().for_each(|series| miss(out, series, gap)),
+    };
+    let tree: Vec<&Process> = now.list.iter().filter(|p| p.counted).collect();
+    if tree.is_empty() {
+        let gap = Gap::absent("no process of the tree could be read: it has ended, or /proc hides it");
+        return ALL.into_iter().for_each(|series| miss(out, series, &gap));
+    }
+    let mut noted = |what: &str, unreadable: u32| {
+        let of = (unreadable > 0).then(|| format!("{unreadable} of the tree's processes not readable"));
+        let notes: Vec<&str> = [what, of.as_deref().unwrap_or("")].into_iter().filter(|n| !n.is_empty()).collect();
+        running.noted(&now.origin, None, (!notes.is_empty()).then(|| notes.join("; ")))
+    };
+    let plain = noted("", now.unreadable);
+    let shared = noted("over-counts shared pages", now.unreadable);
+    let through_calls = "bytes through read and write calls: page cache, pipes and sockets included";
+    let calls = noted(through_calls, now.unreadable + now.io_unreadable);
+    put(out, &series::PROCESS_RSS, sum(&tree, |p| p.rss).map(megabytes), &shared);
+    let pss = now.pss.clone().and_then(|()| whole(&tree, |p| p.pss)).map(megabytes);
+    put(out, &series::PROCESS_PSS, pss, &plain);
+    let vanished = vanished(interval, now);
+    let ticks = growth(interval, now, &vanished, |p| p.cpu_ticks);
+    let per_second = interval.current.units.ticks_per_second.max(1) as f64;
+    put(out, &series::PROCESS_CPU, ticks.map(|t| t as f64 / per_second / interval.seconds), &plain);
+    let alive = tree.iter().filter(|p| !p.zombie).count();
+    put(out, &series::PROCESS_COUNT, Ok(alive as f64), &plain);
+    let threads = sum(&tree, |p| if p.zombie { Some(0) } else { p.threads });
+    put(out, &series::PROCESS_THREADS, threads.map(|n| n as f64), &plain);
+    for (series, field) in [
+        (&series::PROCESS_READ_RATE, (|p| p.read) as fn(&Process) -> Option<u64>),
+        (&series::PROCESS_WRITE_RATE, |p| p.write),
+    ] {
+        let bytes = growth(interval, now, &vanished, field);
+        put(out, series, bytes.map(|b| megabytes(b) / interval.seconds), &calls);
+    }
+}
+
+/// Over those processes that have the field; missing when none has.
+fn sum(tree: &[&Process], field: impl Fn(&Process) -> Option<u64>) -> Measured<u64> {
+    let mut known = tree.iter().filter_map(|p| field(p)).peekable();
+    if known.peek().is_none() {
+        return Err(Gap::absent("no process of the tree gives it"));
+    }
+    Ok(known.fold(0, u64::saturating_add))
+}
+
+/// Over all live processes; missing when one of them does not give it, since the sum would be too small.
+fn whole(tree: &[&Process], field: impl Fn(&Process) -> Option<u64>) -> Measured<u64> {
+    let live = || tree.iter().filter(|p| !p.zombie);
+    match live().filter(|p| field(p).is_none()).count() {
+        0 => sum(tree, field),
+        n => {
+            let detail = format!("not readable for {n} of {} processes; RSS is the fall-back", live().count());
+            Err(Gap::new(Reason::Denied, detail))
+        }
+    }
+}
+
+/// Growth over the tree. The kernel adds a dead child's total to its parent when it is waited for, so a total that
+/// vanished is taken off the growth of the nearest ancestor that is still there: it was counted before it died.
+/// A process that is new counts whole; one that is only new to us counts from now on.
+fn growth(
+    interval: &Interval<'_>,
+    now: &Processes,
+    vanished: &[(u32, Process)],
+    field: impl Fn(&Process) -> Option<u64>,
+) -> Measured<u64> {
+    let before = interval.previous.ok_or_else(first_sample)?;
+    let then = before.processes.as_ref().map_err(|_| first_sample())?;
+    let mut grown = 0u64;
+    let mut known = false;
+    for process in &now.list {
+        let Some(total) = field(process) else { continue };
+        known = true;
+        let start = match find(then, process) {
+            Some(old) => field(old).unwrap_or(total),
+            None if process.start_ticks >= then.now_ticks && process.start_ticks > 0 => 0,
+            None => total,
+        };
+        let counted_before =
+            vanished.iter().filter(|(survivor, _)| *survivor == process.pid).filter_map(|(_, p)| field(p));
+        let counted_before = counted_before.fold(0, u64::saturating_add);
+        grown = grown.saturating_add(total.saturating_sub(start).saturating_sub(counted_before));
+    }
+    if known { Ok(grown) } else { Err(Gap::absent("no process of the tree gives it")) }
+}
+
+/// The same process: pid and start time. A start time that is not known does not tell processes apart.
+fn find<'a>(list: &'a Processes, process: &Process) -> Option<&'a Process> {
+    by_pid(list, process.pid).filter(|p| p.start_ticks == process.start_ticks)
+}
+
+fn by_pid(list: &Processes, pid: u32) -> Option<&Process> {
+    list.list.binary_search_by_key(&pid, |p| p.pid).ok().map(|at| &list.list[at])
+}
+
+/// Processes that are gone since the previous sample, each with its nearest ancestor that is still there.
+fn vanished(interval: &Interval<'_>, now: &Processes) -> Vec<(u32, Process)> {
+    let Some(Ok(then)) = interval.previous.map(|p| p.processes.as_ref()) else { return Vec::new() };
+    let gone = then.list.iter().filter(|old| find(now, old).is_none());
+    gone.filter_map(|old| Some((survivor(then, now, old)?, *old))).collect()
+}
+
+fn survivor(then: &Processes, now: &Processes, of: &Process) -> Option<u32> {
+    let mut parent = of.parent;
+    // Bounded: a hostile tree may hold a loop of parents.
+    for _ in 0..then.list.len() {
+        let p = by_pid(then, parent)?;
+        if find(now, p).is_some() {
+            return Some(p.pid);
+        }
+        parent = p.parent;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reading::Origin;
+    use std::sync::Arc;
+
+    fn process(pid: u32, parent: u32, start_ticks: u64, cpu: u64) -> Process {
+        Process {
+            pid,
+            start_ticks,
+            parent,
+            counted: true,
+            zombie: false,
+            cpu_ticks: Some(cpu),
+            threads: Some(1),
+            rss: Some(0),
+            pss: None,
+            read: None,
+            write: None,
+        }
+    }
+
+    fn tree(now_ticks: u64, list: Vec<Process>) -> Processes {
+        let origin = Arc::new(Origin { identity: None, source: "/proc".into(), level: None, note: None });
+        Processes { list, now_ticks, origin, unreadable: 0, io_unreadable: 0, pss: Err(Gap::new(Reason::Off, "")) }
+    }
+
+    /// What the tree used between the two, through the real stage.
+    fn used(then: Processes, now: Processes) -> u64 {
+        let mut before = crate::rate::tests::sample(1);
+        before.processes = Ok(then);
+        let mut current = crate::rate::tests::sample(2);
+        current.processes = Ok(now.clone());
+        let interval = Interval { previous: Some(&before), current: &current, seconds: 1.0 };
+        growth(&interval, &now, &vanished(&interval, &now), |p| p.cpu_ticks).unwrap()
+    }
+
+    #[test]
+    fn a_child_that_lived_and_died_between_two_samples_counts() {
+        // Its time is in the parent's total, which holds nothing that was counted before.
+        assert_eq!(used(tree(100, vec![process(1, 0, 5, 10)]), tree(200, vec![process(1, 0, 5, 25)])), 15);
+    }
+
+    #[test]
+    fn a_child_that_was_known_is_not_counted_twice() {
+        let then = tree(100, vec![process(1, 0, 5, 10), process(2, 1, 6, 50)]);
+        // The child used 7 more and was waited for: the parent's total grew by 57, and 3 of its own.
+        assert_eq!(used(then, tree(200, vec![process(1, 0, 5, 70)])), 10);
+    }
+
+    #[test]
+    fn a_reused_pid_is_a_new_process() {
+        let then = tree(100, vec![process(2, 1, 6, 1290)]);
+        assert_eq!(used(then, tree(200, vec![process(2, 1, 150, 3)])), 3);
+    }
+
+    #[test]
+    fn an_older_process_seen_for_the_first_time_counts_from_now_on() {
+        let then = tree(100, vec![process(1, 0, 5, 10)]);
+        assert_eq!(used(then, tree(200, vec![process(1, 0, 5, 11), process(3, 1, 50, 9999)])), 1);
+    }
+
+    #[test]
+    fn a_total_that_nobody_inherited_is_never_negative() {
+        let then = tree(100, vec![process(1, 0, 5, 10), process(2, 1, 6, 5000)]);
+        assert_eq!(used(then, tree(200, vec![process(1, 0, 5, 12)])), 0);
+    }
+}

@@ -1,0 +1,78 @@
+//! A robust slope of memory over the last half minute, for the time to the limit.
+
+use crate::gap::{Gap, Measured, Reason};
+
+/// Points kept, and the least time between two of them.
+const POINTS: usize = 32;
+const SPACING_NS: u64 = 1_000_000_000;
+/// Fewer points say nothing about a course.
+const ENOUGH: usize = 8;
+/// A course is growth when at least this share of all pairs of points goes up.
+const RISING_SHARE: f64 = 0.8;
+
+#[derive(Debug, Default)]
+pub struct Trend {
+    /// (CLOCK_BOOTTIME nanoseconds, bytes), oldest first.
+    points: Vec<(u64, u64)>,
+    latest: u64,
+}
+
+impl Trend {
+    pub fn add(&mut self, at_ns: u64, bytes: u64) {
+        self.latest = bytes;
+        if self.points.last().is_some_and(|(last, _)| at_ns.saturating_sub(*last) < SPACING_NS) {
+            return;
+        }
+        if self.points.len() == POINTS {
+            self.points.remove(0);
+        }
+        self.points.push((at_ns, bytes));
+    }
+
+    /// Seconds until `limit` at the present slope (Theil–Sen: the median slope of all pairs of points, which single
+    /// jumps do not move).
+    pub fn seconds_to(&self, limit: u64) -> Measured<f64> {
+        if self.points.len() < ENOUGH {
+            return Err(Gap::new(Reason::FirstSample, "needs eight readings, a second apart"));
+        }
+        let mut slopes: Vec<f64> = Vec::with_capacity(POINTS * POINTS / 2);
+        for (at, (t0, b0)) in self.points.iter().enumerate() {
+            let later = self.points[at + 1..].iter().filter(|(t1, _)| t1 > t0);
+            slopes.extend(later.map(|(t1, b1)| (*b1 as f64 - *b0 as f64) / ((t1 - t0) as f64 / 1e9)));
+        }
+        slopes.sort_by(f64::total_cmp);
+        let rising = slopes.iter().filter(|s| **s > 0.0).count();
+        let slope = slopes.get(slopes.len() / 2).copied().unwrap_or(0.0);
+        if slope <= 0.0 || (rising as f64) < slopes.len() as f64 * RISING_SHARE {
+            return Err(Gap::absent("memory does not grow steadily"));
+        }
+        Ok((limit as f64 - self.latest as f64).max(0.0) / slope)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trend(values: impl Iterator<Item = u64>) -> Trend {
+        let mut trend = Trend::default();
+        for (second, value) in values.enumerate() {
+            trend.add(second as u64 * 1_000_000_000, value);
+        }
+        trend
+    }
+
+    #[test]
+    fn steady_growth_with_one_jump() {
+        let t = trend((0..20).map(|s| if s == 7 { 5000 } else { 100 + 10 * s }));
+        let seconds = t.seconds_to(1000).unwrap();
+        assert!((seconds - 71.0).abs() < 3.0, "{seconds}");
+    }
+
+    #[test]
+    fn no_growth_no_time() {
+        assert!(trend((0..20).map(|_| 100)).seconds_to(1000).is_err());
+        assert!(trend((0..20).map(|s| 100 + (s % 2) * 50)).seconds_to(1000).is_err());
+        assert!(trend((0..3).map(|s| s * 100)).seconds_to(1000).is_err());
+    }
+}

@@ -1,0 +1,167 @@
+//! What can be typed. Commands get plain structs from here and never see clap.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::sources::MountOption;
+
+#[derive(Parser, Debug)]
+#[command(
+    name = "rankscope",
+    version,
+    about = "What each rank of a training job really uses, why it died, and why it is slow",
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// Print JSON
+    #[arg(long, global = true, env = "RANKSCOPE_JSON", value_parser = clap::builder::FalseyValueParser::new(), num_args = 0..=1, default_missing_value = "true", default_value = "false", require_equals = true, hide_possible_values = true, action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub json: bool,
+    /// Say more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Start a command, record what it uses, and end with its exit code
+    Run(RunArgs),
+    /// Print what is measured here and now, and why the rest is missing
+    Sample(SampleArgs),
+    /// Which number is whose: limits, scopes and identities, here
+    Scope(ScopeArgs),
+    /// Say what works here, what does not, and what would help
+    Doctor(DoctorArgs),
+    /// Write the kernel files that rankscope reads to a directory, for --root (no environment, no command lines)
+    Snapshot(SnapshotArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// Directory for the record; default ./rankscope-runs, else $TMPDIR/rankscope-runs
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Seconds between samples, 0.01 to 60
+    #[arg(long, env = "RANKSCOPE_INTERVAL", default_value = "1", value_parser = interval, value_name = "SECONDS")]
+    pub interval: f64,
+    /// Seconds in a window
+    #[arg(long, env = "RANKSCOPE_WINDOW", default_value = "10", value_parser = window, value_name = "SECONDS")]
+    pub window: f64,
+    /// Also measure the file system at PATH, as mount_LABEL_…; may be repeated
+    #[arg(long, env = "RANKSCOPE_MOUNT", value_parser = mount, value_delimiter = ',', value_name = "LABEL=PATH")]
+    pub mount: Vec<MountOption>,
+    /// Measure PSS too: 8 ms per GiB at each sample, and it stalls the job's mmap for so long
+    #[arg(long, env = "RANKSCOPE_PSS", value_parser = clap::builder::FalseyValueParser::new())]
+    pub pss: bool,
+    /// Seconds that rankscope's own work may take after the command has ended
+    #[arg(long, env = "RANKSCOPE_GRACE", default_value = "10", value_parser = grace, value_name = "SECONDS")]
+    pub grace: f64,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub cmd: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct SampleArgs {
+    /// Print so many samples; without it two are taken 0.2 s apart and the second is printed
+    #[arg(long, env = "RANKSCOPE_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Seconds between samples, 0.01 to 60
+    #[arg(long, env = "RANKSCOPE_INTERVAL", value_parser = interval, default_value = "1", value_name = "SECONDS")]
+    pub interval: f64,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Also measure the file system at PATH, as mount_LABEL_…; may be repeated
+    #[arg(long, env = "RANKSCOPE_MOUNT", value_parser = mount, value_delimiter = ',', value_name = "LABEL=PATH")]
+    pub mount: Vec<MountOption>,
+    /// Measure PSS too
+    #[arg(long, env = "RANKSCOPE_PSS", value_parser = clap::builder::FalseyValueParser::new())]
+    pub pss: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ScopeArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct TargetArgs {
+    /// Measure that process and its descendants; default: the cgroup that rankscope itself is in
+    #[arg(long, env = "RANKSCOPE_PID", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: Option<u32>,
+    /// Read a recorded tree instead of this machine; a second one, taken later, gives rates
+    #[arg(long, env = "RANKSCOPE_ROOT", num_args = 1..=2, value_name = "TREE")]
+    pub root: Vec<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// Look at that process instead of our own surroundings
+    #[arg(long, env = "RANKSCOPE_PID", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: Option<u32>,
+    /// Directory for the record, as for run
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct SnapshotArgs {
+    /// Directory to write to; made if it is not there, refused if it is not empty
+    pub dir: PathBuf,
+    /// Write the files of that process and its descendants; default: of rankscope itself
+    #[arg(long, env = "RANKSCOPE_PID", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: Option<u32>,
+}
+
+fn seconds(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64, String> {
+    let value: f64 = text.trim().parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if range.contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("must lie between {} and {} seconds", range.start(), range.end()))
+    }
+}
+
+fn interval(text: &str) -> Result<f64, String> {
+    seconds(text, 0.01..=60.0)
+}
+
+fn window(text: &str) -> Result<f64, String> {
+    seconds(text, 0.1..=3600.0)
+}
+
+fn grace(text: &str) -> Result<f64, String> {
+    seconds(text, 0.0..=3600.0)
+}
+
+fn mount(text: &str) -> Result<MountOption, String> {
+    let (label, path) = text.split_once('=').ok_or("expected LABEL=PATH")?;
+    let safe = !label.is_empty() && label.len() <= 40 && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if !safe {
+        return Err(format!("label `{label}`: letters, digits, _ and - only, at most 40"));
+    }
+    if !path.starts_with('/') {
+        return Err(format!("`{path}` is not an absolute path"));
+    }
+    Ok(MountOption { label: label.to_owned(), path: path.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn bounds() {
+        assert!(interval("0.01").is_ok() && interval("0.001").is_err() && interval("nan").is_err());
+        assert!(mount("data=/mnt").is_ok() && mount("=/mnt").is_err() && mount("a b=/x").is_err() && mount("a=x").is_err());
+    }
+}

@@ -1,0 +1,209 @@
+//! The few lines at the end of `run`: what was used against what was allowed, and what asks for attention.
+
+use std::path::Path;
+
+use rankscope_core::summary::Summary;
+use serde_json::{Value, json};
+
+use crate::commands::scope::CpuCeiling;
+use crate::printer::{bytes, number};
+use crate::store::Finished;
+use crate::supervise::ExitKind;
+
+pub struct Facts {
+    pub program: String,
+    pub summary: Summary,
+    pub windows: u64,
+    pub ceiling: Option<CpuCeiling>,
+    pub ended: ExitKind,
+    pub exit_code: u8,
+    pub finished: Finished,
+}
+
+/// Above this share of the limit memory asks for attention.
+const NEARLY_FULL: f64 = 90.0;
+/// Below this share of throttled periods a quota does not matter.
+const THROTTLED_OFTEN: f64 = 10.0;
+
+pub fn text(facts: &Facts) -> String {
+    let mut lines = vec![headline(facts), memory(facts), cpu(facts), kills(facts)];
+    lines.extend(warnings(facts).into_iter().map(|w| format!("  warning  {w}")));
+    lines.push(format!("  record   {}", record(&facts.finished)));
+    lines.join("\n")
+}
+
+fn headline(facts: &Facts) -> String {
+    let program = Path::new(&facts.program).file_name().map_or(facts.program.as_str().into(), |n| n.to_string_lossy());
+    let end = match facts.ended {
+        ExitKind::Exited(0) => "ended well".to_owned(),
+        ExitKind::Exited(code) => format!("ended with exit code {code}"),
+        ExitKind::Signaled { signal, core_dumped } => {
+            format!("was ended by {}{}", signal_name(signal), if core_dumped { ", core dumped" } else { "" })
+        }
+        ExitKind::Unknown => "ended in a way that the kernel did not tell".to_owned(),
+    };
+    let s = &facts.summary;
+    let windows = plural(facts.windows, "window", "windows");
+    format!("rankscope: {program} {end} after {:.1} s; {} samples in {} {windows}", s.seconds, s.samples, facts.windows)
+}
+
+fn memory(facts: &Facts) -> String {
+    let s = &facts.summary;
+    let Some(m) = &s.memory else {
+        let Some(p) = &s.processes else { return "  memory   nothing could be read".to_owned() };
+        return format!(
+            "  memory   peak {} RSS over {} processes; no container here, so no limit",
+            bytes(p.peak_rss as f64),
+            p.peak_count
+        );
+    };
+    let mut line = format!("  memory   peak working set {}", bytes(m.peak_working_set as f64));
+    match (m.limit, m.peak_percentage) {
+        (Some(limit), Some(share)) => {
+            let level = m.level.as_deref().map_or("by a level that is not visible".to_owned(), |l| format!("at {l}"));
+            line.push_str(&format!(" of {} ({share:.1} %), limit set {level}", bytes(limit as f64)));
+        }
+        _ => line.push_str(", no limit visible"),
+    }
+    if let Some(usage) = m.peak_usage {
+        let kept = if m.peak_usage_sampled { "sampled" } else { "kept by the kernel" };
+        line.push_str(&format!("; peak with page cache {} ({kept})", bytes(usage as f64)));
+    }
+    line
+}
+
+fn cpu(facts: &Facts) -> String {
+    let s = &facts.summary;
+    let ceiling = facts.ceiling.as_ref().map(|c| number(c.cores));
+    let Some(c) = &s.cpu else {
+        let Some(p) = &s.processes else { return "  cpu      nothing could be read".to_owned() };
+        let of = ceiling.map(|c| format!(" of {c}")).unwrap_or_default();
+        return format!("  cpu      {:.2}{of} cores on average by the job's processes; no quota", p.mean_cores);
+    };
+    let of = c.limit_cores.map(|l| format!(" of {}", number(l))).unwrap_or_default();
+    let mut line = format!("  cpu      {:.2}{of} cores on average, {:.2} at most", c.mean_cores, c.max_cores);
+    match &s.throttled {
+        Some(t) if t.periods > 0 => line.push_str(&format!(
+            "; throttled in {:.1} % of periods ({:.1} s), quota at {}",
+            t.percentage(),
+            t.seconds,
+            t.level
+        )),
+        _ => line.push_str("; never throttled"),
+    }
+    line
+}
+
+fn kills(facts: &Facts) -> String {
+    let s = &facts.summary;
+    match (s.oom_kills, &s.memory) {
+        (Some(0), _) => "  oom      no process was killed".to_owned(),
+        (Some(n), _) => format!("  oom      {n} {} killed by the kernel's OOM killer", plural(n, "process", "processes")),
+        (None, Some(_)) => "  oom      can't tell: this kernel has no counter, or there was no second reading".to_owned(),
+        (None, None) => "  oom      can't tell: no container here, so no counter of its own".to_owned(),
+    }
+}
+
+/// What asks for attention, each with what to do.
+fn warnings(facts: &Facts) -> Vec<String> {
+    let s = &facts.summary;
+    let mut all = Vec::new();
+    if s.oom_kills.is_some_and(|n| n > 0) {
+        all.push("the OOM killer struck: raise the memory limit, or use less (batch size, workers, prefetch)".to_owned());
+    }
+    let share = s.memory.as_ref().and_then(|m| m.peak_percentage).filter(|p| *p >= NEARLY_FULL);
+    if let Some(share) = share {
+        all.push(format!("memory came to {share:.1} % of the limit: the next larger batch may be killed"));
+    }
+    let throttled = s.throttled.as_ref().map_or(0.0, |t| if t.periods > 0 { t.percentage() } else { 0.0 });
+    if throttled >= THROTTLED_OFTEN {
+        let threads = s.processes.as_ref().map_or(0, |p| p.peak_threads);
+        match &facts.ceiling {
+            Some(c) if threads > u64::from(c.threads) => all.push(format!(
+                "{threads} threads shared {} cores and were throttled: try OMP_NUM_THREADS={} and fewer loader workers",
+                number(c.cores),
+                c.threads
+            )),
+            _ => all.push(format!("the CPU quota held the job up in {throttled:.0} % of periods")),
+        }
+    }
+    if facts.finished.dropped_ticks > 0 {
+        all.push(format!("{} samples could not be written", facts.finished.dropped_ticks));
+    }
+    all.extend(facts.finished.problem.clone());
+    all
+}
+
+fn record(finished: &Finished) -> String {
+    match &finished.path {
+        Some(path) => path.display().to_string(),
+        None => "in memory only, and gone now: no directory could be written (give one with --store)".to_owned(),
+    }
+}
+
+fn plural(n: u64, one: &'static str, many: &'static str) -> &'static str {
+    if n == 1 { one } else { many }
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGUSR2 => "SIGUSR2",
+        _ => return format!("signal {signal}"),
+    };
+    name.to_owned()
+}
+
+pub fn json(facts: &Facts) -> Value {
+    let s = &facts.summary;
+    json!({
+        "exit_code": facts.exit_code,
+        "signal": match facts.ended { ExitKind::Signaled { signal, .. } => Some(signal), _ => None },
+        "seconds": s.seconds,
+        "samples": s.samples,
+        "windows": facts.windows,
+        "memory": s.memory.as_ref().map(|m| json!({
+            "peak_working_set_bytes": m.peak_working_set,
+            "limit_bytes": m.limit,
+            "level": m.level.as_deref(),
+            "peak_percentage": m.peak_percentage,
+            "peak_usage_bytes": m.peak_usage,
+            "peak_usage_sampled": m.peak_usage_sampled,
+        })),
+        "cpu": s.cpu.as_ref().map(|c| json!({
+            "mean_cores": c.mean_cores,
+            "max_cores": c.max_cores,
+            "limit_cores": c.limit_cores,
+            "level": c.level.as_deref(),
+        })),
+        "throttled": s.throttled.as_ref().map(|t| json!({
+            "level": &*t.level,
+            "periods": t.periods,
+            "throttled_periods": t.throttled,
+            "percentage": (t.periods > 0).then(|| t.percentage()),
+            "seconds": t.seconds,
+        })),
+        "oom_kills": s.oom_kills,
+        "limit_hits": s.limit_hits,
+        "processes": s.processes.as_ref().map(|p| json!({
+            "peak_rss_bytes": p.peak_rss,
+            "peak_count": p.peak_count,
+            "peak_threads": p.peak_threads,
+            "mean_cores": p.mean_cores,
+        })),
+        "thread_hint": facts.ceiling.as_ref().map(|c| c.threads),
+        "warnings": warnings(facts),
+        "record": facts.finished.path.as_ref().map(|p| p.display().to_string()),
+    })
+}

@@ -1,0 +1,146 @@
+//! `rankscope scope`: which number is whose, here.
+
+mod family;
+
+use rankscope_core::rate::{cpu_limit, memory_limit, thread_hint};
+use rankscope_core::sample::Sample;
+use serde_json::{Value, json};
+
+use super::exit;
+use super::measure::{Measurement, Request};
+use crate::printer::{self, bytes, number};
+use crate::sources::Sources;
+use family::Family;
+
+pub struct Config {
+    pub request: Request,
+    pub json: bool,
+}
+
+pub fn scope(config: &Config) -> Result<u8, String> {
+    let mut measurement = Measurement::start(&config.request)?;
+    measurement.second_reading();
+    let sample = measurement.sample().ok_or("nothing could be read")?;
+    let report = Report::of(&measurement.sources, sample, &measurement.readings);
+    match config.json {
+        true => printer::data(&report.json().to_string()),
+        false => printer::data(&report.text()),
+    }
+    Ok(exit::DONE)
+}
+
+struct Report {
+    container: bool,
+    why: String,
+    cgroup: &'static str,
+    kernel: Option<String>,
+    sandbox: Option<String>,
+    node: String,
+    ceiling: Option<CpuCeiling>,
+    families: Vec<Family>,
+    /// What `free` shows, and what may be used. Bytes.
+    node_memory: Option<u64>,
+    memory_limit: Option<(u64, Option<String>)>,
+}
+
+/// The CPUs that this process can use at most, in a container or not.
+pub struct CpuCeiling {
+    pub cores: f64,
+    pub threads: u32,
+    pub why: String,
+}
+
+/// min of quota, cpuset and affinity; `None` when none of them can be read.
+pub fn cpu_ceiling(sources: &Sources, sample: &Sample) -> Option<CpuCeiling> {
+    let (cores, why) = match sample.cpu.as_ref().ok().and_then(|cpu| cpu_limit(cpu).ok().map(|l| (cpu, l))) {
+        Some((_, limit)) if limit.level.is_some() => {
+            let level = limit.origin.level.as_deref().unwrap_or("?").to_owned();
+            (limit.cores, format!("quota of {} cores at {level}", number(limit.cores)))
+        }
+        Some((_, limit)) => (limit.cores, format!("{} CPUs by {}", number(limit.cores), limit.origin.source)),
+        None => {
+            let allowed = sources.allowed_cpus();
+            let count = allowed.value.ok()?;
+            (f64::from(count), format!("{count} CPUs by {}, no quota", allowed.origin.source))
+        }
+    };
+    Some(CpuCeiling { cores, threads: thread_hint(cores), why })
+}
+
+impl Report {
+    fn of(sources: &Sources, sample: &Sample, readings: &rankscope_core::reading::Readings) -> Report {
+        let (container, why) = sources.cgroups.container();
+        let node_memory = sample.node.memory_total.value.as_ref().ok().copied();
+        let limit = sample.memory.as_ref().ok().and_then(|m| memory_limit(m, node_memory).ok());
+        Report {
+            container,
+            why,
+            cgroup: sources.cgroups.layout.as_str(),
+            kernel: sources.host.kernel.clone(),
+            sandbox: sources.host.sandbox.as_ref().map(|s| format!("{}: {}", s.name, s.why)),
+            node: sources.host.node_name.clone(),
+            ceiling: cpu_ceiling(sources, sample),
+            families: family::all(sources, sample, readings, container),
+            node_memory,
+            memory_limit: limit.map(|l| (l.bytes, l.level.and(l.origin.level.as_deref()).map(str::to_owned))),
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "environment": {
+                "container": self.container,
+                "why": self.why,
+                "cgroup": self.cgroup,
+                "kernel": self.kernel,
+                "sandbox": self.sandbox,
+                "node": self.node,
+            },
+            "thread_hint": self.ceiling.as_ref().map(|c| c.threads),
+            "thread_hint_why": self.ceiling.as_ref().map(|c| c.why.as_str()),
+            "families": self.families.iter().map(Family::json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let place = if self.container { "in a container" } else { "not in a container" };
+        let kernel = self.kernel.as_deref().map(|k| format!(", Linux {k}")).unwrap_or_default();
+        let mut text = format!("{place} (cgroup {}{kernel})\n  {}\n", self.cgroup, self.why);
+        if let Some(sandbox) = &self.sandbox {
+            text.push_str(&format!("  the kernel is a sandbox's, not the node's: {sandbox}\n"));
+        }
+        let head = ["WHOSE", "WHAT", "NOW", "LIMIT", "SAME FOR ALL RANKS ON THIS NODE", "READ FROM"];
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        rows.extend(self.families.iter().map(Family::row));
+        text.push('\n');
+        text.push_str(&printer::table(&rows));
+        let notes: Vec<String> = self.families.iter().filter_map(Family::footnote).collect();
+        if !notes.is_empty() {
+            text.push_str(&format!("\n\n{}", notes.join("\n")));
+        }
+        text.push_str("\n\n");
+        text.push_str(&self.lesson());
+        text
+    }
+
+    /// What a person should take home.
+    fn lesson(&self) -> String {
+        let mut lines = Vec::new();
+        if let (Some(total), Some((limit, level))) = (self.node_memory, &self.memory_limit) {
+            let at = level.as_deref().map(|l| format!(", set at {l}")).unwrap_or_default();
+            lines.push(format!(
+                "Memory: free, top and psutil show the node's {}; this job may use {}{at}.",
+                bytes(total as f64),
+                bytes(*limit as f64)
+            ));
+        }
+        match &self.ceiling {
+            Some(c) => lines.push(format!(
+                "Threads: {} at once ({}). OMP_NUM_THREADS and data loader workers beyond that wait for each other.",
+                c.threads, c.why
+            )),
+            None => lines.push("Threads: neither quota, cpuset nor affinity could be read.".to_owned()),
+        }
+        lines.join("\n")
+    }
+}

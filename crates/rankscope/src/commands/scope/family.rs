@@ -1,0 +1,204 @@
+//! The rows of `scope`: families of series that share scope, identity and source.
+
+use rankscope_core::gap::Gap;
+use rankscope_core::rate::{cpu_limit, memory_limit, working_set};
+use rankscope_core::reading::{Origin, Readings};
+use rankscope_core::sample::Sample;
+use rankscope_core::series::{self, Scope, Series};
+use serde_json::{Value, json};
+
+use crate::printer::{bytes, number};
+use crate::sources::Sources;
+
+pub struct Family {
+    name: String,
+    scope: Scope,
+    /// The present value, or why there is none.
+    now: Result<String, String>,
+    identity: Option<String>,
+    source: Option<String>,
+    limit: Option<Limit>,
+    /// Another rank on this node reads the very same thing.
+    same: bool,
+    note: Option<String>,
+}
+
+struct Limit {
+    /// Bytes or cores.
+    value: f64,
+    unit: &'static str,
+    level: Option<String>,
+    note: Option<String>,
+}
+
+pub fn all(sources: &Sources, sample: &Sample, readings: &Readings, container: bool) -> Vec<Family> {
+    let mut rows = vec![memory(sample), cpu(sample, readings)];
+    rows.extend(container_rest(readings));
+    rows.push(network(sources, readings));
+    rows.extend(file_systems(sample, container));
+    rows.push(processes(readings));
+    rows.extend(node(sample, readings));
+    rows
+}
+
+impl Family {
+    fn new(name: impl Into<String>, scope: Scope) -> Family {
+        let same = scope == Scope::Node;
+        Family { name: name.into(), scope, now: Err(String::new()), identity: None, source: None, limit: None, same, note: None }
+    }
+
+    fn read_from(mut self, origin: &Origin) -> Family {
+        self.identity = origin.identity.as_deref().map(str::to_owned);
+        self.source = Some(origin.source.to_string());
+        self.note = origin.note.as_deref().map(str::to_owned);
+        self
+    }
+
+    fn now(mut self, now: Result<String, Gap>) -> Family {
+        self.now = now.map_err(|gap| gap.to_string());
+        self
+    }
+
+    /// By one series of the present readings.
+    fn of(name: &str, scope: Scope, readings: &Readings, series: &'static Series) -> Family {
+        let family = Family::new(name, scope);
+        let found = readings.present.iter().find(|r| std::ptr::eq(r.series, series));
+        match found {
+            Some(r) => family.now(Ok(format!("{} {}", number(r.value), series.unit))).read_from(&r.origin),
+            None => {
+                let gap = readings.missing.iter().find(|m| std::ptr::eq(m.series, series)).map(|m| m.gap.clone());
+                family.now(Err(gap.unwrap_or_else(|| Gap::absent("not read"))))
+            }
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        let limit = self.limit.as_ref();
+        let notes = [self.note.as_deref(), limit.and_then(|l| l.note.as_deref()), self.now.as_ref().err().map(String::as_str)];
+        let note: Vec<&str> = notes.into_iter().flatten().collect();
+        json!({
+            "family": self.name,
+            "scope": self.scope.as_str(),
+            "identity": self.identity,
+            "source": self.source,
+            "limit": limit.map(|l| l.value),
+            "limit_unit": limit.map(|l| l.unit),
+            "level": limit.and_then(|l| l.level.as_deref()),
+            "same_for_ranks_on_this_node": self.same,
+            "now": self.now.as_ref().ok(),
+            "note": (!note.is_empty()).then(|| note.join("; ")),
+        })
+    }
+
+    pub fn row(&self) -> Vec<String> {
+        let what = self.name.strip_prefix(self.scope.as_str()).map_or(self.name.as_str(), |w| w.trim_start_matches('_'));
+        let limit = self.limit.as_ref().map(|l| {
+            let value = if l.unit == "bytes" { bytes(l.value) } else { format!("{} {}", number(l.value), l.unit) };
+            match &l.level {
+                Some(level) => format!("{value} at {}", short(level)),
+                None => value,
+            }
+        });
+        vec![
+            self.scope.as_str().to_owned(),
+            if what.is_empty() { self.scope.as_str().to_owned() } else { what.replace('_', " ") },
+            self.now.clone().unwrap_or_else(|_| "–".to_owned()),
+            limit.unwrap_or_else(|| "–".to_owned()),
+            if self.now.is_err() { "–" } else if self.same { "yes" } else { "no" }.to_owned(),
+            self.source.clone().unwrap_or_else(|| "–".to_owned()),
+        ]
+    }
+
+    /// What the row has no room for.
+    pub fn footnote(&self) -> Option<String> {
+        let name = self.name.replace('_', " ");
+        let said = [self.now.as_ref().err().cloned(), self.limit.as_ref().and_then(|l| l.note.clone()), self.note.clone()];
+        let said: Vec<String> = said.into_iter().flatten().collect();
+        (!said.is_empty()).then(|| format!("{name}: {}", said.join("; ")))
+    }
+}
+
+/// Long ids of pods and containers, shortened for the table; JSON has them whole.
+fn short(level: &str) -> String {
+    let part = |p: &str| if p.chars().count() > 24 { format!("{}…", p.chars().take(20).collect::<String>()) } else { p.to_owned() };
+    level.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+fn memory(sample: &Sample) -> Family {
+    let family = Family::new("container_memory", Scope::Container);
+    let memory = match &sample.memory {
+        Ok(memory) => memory,
+        Err(gap) => return family.now(Err(gap.clone())),
+    };
+    let used = working_set(&memory.usage.value, &memory.inactive_file.value);
+    let family = family.now(used.map(|b| format!("{} working set", bytes(b as f64)))).read_from(&memory.usage.origin);
+    let limit = memory_limit(memory, sample.node.memory_total.value.as_ref().ok().copied()).ok().map(|limit| Limit {
+        value: limit.bytes as f64,
+        unit: "bytes",
+        level: limit.level.and_then(|at| memory.levels[at].limit.origin.level.as_deref().map(str::to_owned)),
+        note: limit.note,
+    });
+    Family { limit, ..family }
+}
+
+fn cpu(sample: &Sample, readings: &Readings) -> Family {
+    let family = Family::of("container_cpu", Scope::Container, readings, &series::CONTAINER_CPU_USAGE);
+    let limit = sample.cpu.as_ref().ok().and_then(|cpu| cpu_limit(cpu).ok()).map(|limit| Limit {
+        value: limit.cores,
+        unit: "cores",
+        level: limit.level.and(limit.origin.level.as_deref()).map(str::to_owned),
+        note: limit.level.is_none().then(|| format!("no quota; {}", limit.origin.source)),
+    });
+    Family { limit, ..family }
+}
+
+fn container_rest(readings: &Readings) -> [Family; 3] {
+    [
+        Family::of("container_io", Scope::Container, readings, &series::CONTAINER_IO_READ),
+        Family::of("container_pids", Scope::Container, readings, &series::CONTAINER_PIDS),
+        Family::of("container_pressure", Scope::Container, readings, &series::CONTAINER_MEMORY_PRESSURE_FULL),
+    ]
+}
+
+fn network(sources: &Sources, readings: &Readings) -> Family {
+    let (scope, why) = sources.network_scope();
+    let (name, series) = match scope {
+        Scope::Node => ("node_network", &series::NODE_NETWORK_RECEIVE),
+        _ => ("pod_network", &series::POD_NETWORK_RECEIVE),
+    };
+    let family = Family::of(name, scope, readings, series);
+    let now = family.now.map(|now| format!("{now} received"));
+    Family { now, note: Some(why.to_owned()), ..family }
+}
+
+fn file_systems(sample: &Sample, container: bool) -> Vec<Family> {
+    let rows = sample.file_systems.iter().map(|fs| {
+        let (name, scope) = match &fs.label {
+            None => ("rootfs".to_owned(), Scope::Rootfs),
+            Some(label) => (format!("mount_{label}"), Scope::Mount),
+        };
+        let space = fs.space.value.clone();
+        let now = space.map(|s| format!("{} used, {} free", bytes(s.used() as f64), bytes(s.free_to_users() as f64)));
+        // A tmpfs is the container's own; a disk or a network file system is shared.
+        let same = fs.label.as_deref() != Some("shm") || !container;
+        Family { same, ..Family::new(name, scope).now(now).read_from(&fs.space.origin) }
+    });
+    rows.collect()
+}
+
+fn processes(readings: &Readings) -> Family {
+    Family::of("process", Scope::Process, readings, &series::PROCESS_RSS)
+}
+
+fn node(sample: &Sample, readings: &Readings) -> [Family; 4] {
+    let total = sample.node.memory_total.value.as_ref().ok().copied();
+    let memory = Family::of("node_memory", Scope::Node, readings, &series::NODE_MEMORY_USAGE);
+    let limit = total.map(|total| Limit { value: total as f64, unit: "bytes", level: None, note: None });
+    let now = memory.now.map(|now| format!("{now} used"));
+    [
+        Family { limit, now, ..memory },
+        Family::of("node_cpu", Scope::Node, readings, &series::NODE_CPU_UTILIZATION),
+        Family::of("node_load", Scope::Node, readings, &series::NODE_LOAD_1M),
+        Family::of("node_pressure", Scope::Node, readings, &series::NODE_PRESSURE_CPU),
+    ]
+}

@@ -1,0 +1,69 @@
+//! The only place that prints: data on stdout, words on stderr. A reader that went away is no error.
+
+use std::io::{self, Write};
+
+/// Data.
+pub fn data(text: &str) {
+    let mut out = io::stdout().lock();
+    // A closed pipe (`| head`) ends nobody's job.
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// A word to the person at the terminal.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "rankscope: {text}");
+}
+
+/// Several lines to the person at the terminal, as they are.
+pub fn block(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Bytes as a person reads them: `268.4 MB`, `64.0 GB` (powers of 1000, as the series).
+pub fn bytes(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1e12 => format!("{:.1} TB", value / 1e12),
+        v if v >= 1e10 => format!("{:.1} GB", value / 1e9),
+        _ => format!("{:.1} MB", value / 1e6),
+    }
+}
+
+/// A number without a needless tail.
+pub fn number(value: f64) -> String {
+    let text = match value.abs() {
+        v if v >= 100.0 => format!("{value:.1}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    };
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// Left-aligned columns, two blanks apart; the last is not padded.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |at: usize| rows.iter().filter_map(|r| r.get(at)).map(|c| c.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_as_people_read_them() {
+        assert_eq!(bytes(268_435_456.0), "268.4 MB");
+        assert_eq!(bytes(68_719_476_736.0), "68.7 GB");
+        assert_eq!(number(0.5), "0.5");
+        assert_eq!(number(2048.0), "2048");
+        assert_eq!(number(100.0), "100");
+        assert_eq!(table(&[vec!["a".into(), "b".into()], vec!["ccc".into(), "d".into()]]), "a    b\nccc  d");
+    }
+}

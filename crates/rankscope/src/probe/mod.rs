@@ -1,0 +1,17 @@
+//! File systems are asked by a helper *process*: a thread that is stuck in statvfs on a mount that hangs would keep the
+//! whole recorder unkillable. The helper is this same executable under another name, double-forked, so that nobody is
+//! its parent, and never waited for.
+//!
+//! Requests: path, NUL. Answers: `ANSWER_WORDS` little-endian words. Both are smaller than PIPE_BUF, hence atomic.
+
+mod client;
+mod server;
+
+pub use client::Client;
+pub use server::serve;
+
+/// argv[0] of the helper.
+pub const NAME: &str = "rankscope-statvfs";
+/// id, errno (0: fine), f_frsize, f_blocks, f_bfree, f_bavail.
+const ANSWER_WORDS: usize = 6;
+const ANSWER_BYTES: usize = ANSWER_WORDS * 8;

@@ -1,0 +1,125 @@
+//! The loop: tick → sources → rates → windows → store, on a thread of its own. It waits for nothing but the clock.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rankscope_core::rate::{Running, rates};
+use rankscope_core::reading::Readings;
+use rankscope_core::sample::Sample;
+use rankscope_core::summary::{Collector, Summary};
+use rankscope_core::window::Windows;
+
+use crate::commands::scope::{CpuCeiling, cpu_ceiling};
+use crate::machine::Machine;
+use crate::probe::Client;
+use crate::sources::{Options, Sources};
+use crate::store::Writer;
+
+pub struct Config {
+    pub options: Options,
+    pub interval: Duration,
+    pub window: Duration,
+    pub start_unix_ms: i64,
+    pub start_boottime_ns: u64,
+}
+
+/// A running sampler.
+pub struct Sampler {
+    stop: Sender<()>,
+    done: Receiver<Recording>,
+    thread: JoinHandle<()>,
+}
+
+/// What the sampler hands back at its end.
+pub struct Recording {
+    pub writer: Writer,
+    pub summary: Summary,
+    pub windows: u64,
+    pub ceiling: Option<CpuCeiling>,
+}
+
+impl Sampler {
+    pub fn start(config: Config, probe: Option<Client>, writer: Writer) -> std::io::Result<Sampler> {
+        let (stop, stopped) = mpsc::channel();
+        let (hand_back, done) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("rankscope-sampler".to_owned()).stack_size(256 << 10).spawn(move || {
+            let recording = Loop::new(config, probe, writer).run(&stopped);
+            // Nobody listens any more when the last sample came too late.
+            let _ = hand_back.send(recording);
+        })?;
+        Ok(Sampler { stop, done, thread })
+    }
+
+    /// Takes the last sample and ends. `None` when that takes longer than `limit`: a kernel file that blocks must not
+    /// keep the job's end back.
+    pub fn finish(self, limit: Duration) -> Option<Recording> {
+        let _ = self.stop.send(());
+        let recording = self.done.recv_timeout(limit).ok()?;
+        let _ = self.thread.join();
+        Some(recording)
+    }
+}
+
+struct Loop {
+    interval: Duration,
+    sources: Sources,
+    running: Running,
+    windows: Windows,
+    collector: Collector,
+    writer: Writer,
+    closed: u64,
+    previous: Option<Sample>,
+    readings: Readings,
+}
+
+impl Loop {
+    fn new(config: Config, probe: Option<Client>, writer: Writer) -> Loop {
+        let length = u64::try_from(config.window.as_nanos()).unwrap_or(u64::MAX);
+        Loop {
+            interval: config.interval,
+            sources: Sources::new(Machine::live(), config.options, probe),
+            running: Running::default(),
+            windows: Windows::new(config.start_unix_ms, config.start_boottime_ns, length),
+            collector: Collector::default(),
+            writer,
+            closed: 0,
+            previous: None,
+            readings: Readings::default(),
+        }
+    }
+
+    fn run(mut self, stopped: &Receiver<()>) -> Recording {
+        let mut due = Instant::now();
+        loop {
+            self.tick();
+            due += self.interval;
+            let now = Instant::now();
+            // Late (the machine was asleep, or too busy): go on from now instead of catching up.
+            due = if due < now { now } else { due };
+            match stopped.recv_timeout(due - now) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.tick();
+        if let Some(window) = self.windows.close() {
+            self.closed += 1;
+            self.writer.window(window);
+        }
+        let ceiling = self.previous.as_ref().and_then(|sample| cpu_ceiling(&self.sources, sample));
+        Recording { writer: self.writer, summary: self.collector.summary(), windows: self.closed, ceiling }
+    }
+
+    fn tick(&mut self) {
+        let sample = self.sources.read();
+        rates(self.previous.as_ref(), &sample, &mut self.running, &mut self.readings);
+        if let Some(window) = self.windows.add(&self.readings) {
+            self.closed += 1;
+            self.writer.window(window);
+        }
+        self.writer.tick(&self.readings);
+        self.collector.add(&sample, &self.readings);
+        self.previous = Some(sample);
+    }
+}

@@ -1,0 +1,199 @@
+//! The memory controller of the own cgroup and of every visible level above it.
+
+use rankscope_core::cgroup::{Level, Version};
+use rankscope_core::gap::{Gap, Measured};
+use rankscope_core::parse::keyed::{self, Field};
+use rankscope_core::parse::{limit, single};
+use rankscope_core::sample::{Memory, MemoryLevel, Raw};
+
+use super::cgroup::{Cgroups, Place, contained};
+use super::{measured, raw};
+use crate::kernel_file::{Buffer, KernelFile};
+use crate::machine::Machine;
+
+pub struct MemorySource {
+    version: Version,
+    usage: KernelFile,
+    stat: KernelFile,
+    peak: KernelFile,
+    swap: KernelFile,
+    swap_limit: KernelFile,
+    kernel: KernelFile,
+    oom_kills: KernelFile,
+    limit_hits: KernelFile,
+    levels: Vec<LevelFiles>,
+}
+
+struct LevelFiles {
+    limit: KernelFile,
+    high: KernelFile,
+    /// `None` for the own level, which is read anyway.
+    usage: Option<(KernelFile, KernelFile)>,
+}
+
+/// Keys of memory.stat that are used, v2 and v1. On v1 the total_ keys include descendants, as all v2 keys do.
+const STAT_V2: [&str; 6] = ["anon", "file", "shmem", "kernel", "inactive_file", "hierarchical_memory_limit"];
+const STAT_V1: [&str; 5] = ["total_rss", "total_cache", "total_shmem", "total_inactive_file", "hierarchical_memory_limit"];
+/// Where an old kernel or a group without hierarchy lacks the total.
+const STAT_V1_OWN: [&str; 4] = ["rss", "cache", "shmem", "inactive_file"];
+
+impl MemorySource {
+    pub fn new(machine: &Machine, cgroups: &Cgroups) -> Measured<MemorySource> {
+        let place = contained(&cgroups.memory)?;
+        let file = |v1: &str, v2: &str| {
+            let name = if place.version == Version::V1 { v1 } else { v2 };
+            KernelFile::open(machine, place.origin(place.own(), name))
+        };
+        Ok(MemorySource {
+            version: place.version,
+            usage: file("memory.usage_in_bytes", "memory.current"),
+            stat: file("memory.stat", "memory.stat"),
+            peak: file("memory.max_usage_in_bytes", "memory.peak"),
+            swap: file("memory.memsw.usage_in_bytes", "memory.swap.current"),
+            swap_limit: file("memory.memsw.limit_in_bytes", "memory.swap.max"),
+            kernel: file("memory.kmem.usage_in_bytes", "memory.stat"),
+            oom_kills: file("memory.oom_control", "memory.events"),
+            limit_hits: file("memory.failcnt", "memory.events"),
+            levels: place.levels.iter().enumerate().filter_map(|(at, level)| LevelFiles::open(machine, place, level, at == 0)).collect(),
+        })
+    }
+
+    pub fn read(&mut self, buffer: &mut Buffer) -> Memory {
+        let usage = self.usage.raw(buffer, single);
+        let stat = self.stat.read(buffer).map(|text| Stat::parse(self.version, text));
+        let from_stat = |pick: fn(&Stat) -> Field, key: &str| {
+            raw(stat.clone().and_then(|s| measured(pick(&s), &self.stat.origin.source, key)), &self.stat)
+        };
+        let inactive_file = from_stat(|s| s.inactive_file, "inactive_file");
+        let v1 = self.version == Version::V1;
+        let hierarchical_limit = v1.then(|| {
+            let found = from_stat(|s| s.hierarchical_limit, "hierarchical_memory_limit");
+            Raw { value: found.value.map(limit::finite), origin: found.origin }
+        });
+        let levels = self.levels.iter().map(|l| l.read(self.version, buffer, &usage, &inactive_file)).collect();
+        let (swap, swap_limit) = if v1 { self.swap_v1(buffer, &usage) } else { self.swap_v2(buffer) };
+        let (oom_kills, limit_hits) = self.events(buffer);
+        Memory {
+            anon: from_stat(|s| s.anon, if v1 { "total_rss" } else { "anon" }),
+            file: from_stat(|s| s.file, if v1 { "total_cache" } else { "file" }),
+            shmem: from_stat(|s| s.shmem, if v1 { "total_shmem" } else { "shmem" }),
+            kernel: if v1 { self.kernel.raw(buffer, single) } else { from_stat(|s| s.kernel, "kernel (Linux 5.18)") },
+            peak: self.peak.raw(buffer, single),
+            usage,
+            inactive_file,
+            swap,
+            swap_limit,
+            oom_kills,
+            limit_hits,
+            levels,
+            hierarchical_limit,
+        }
+    }
+
+    /// v1 counts memory and swap together.
+    fn swap_v1(&self, buffer: &mut Buffer, usage: &Raw) -> (Raw, Raw<Option<u64>>) {
+        let both = self.swap.parse(buffer, single);
+        let used = both.and_then(|both| Ok(both.saturating_sub(usage.value.clone()?)));
+        let both_limit = self.swap_limit.parse(buffer, limit::bytes);
+        let own_limit = self.levels.first().map(|l| l.limit.parse(buffer, limit::bytes));
+        let left = both_limit.and_then(|both| match (both, own_limit) {
+            (Some(both), Some(Ok(Some(own)))) => Ok(Some(both.saturating_sub(own))),
+            _ => Ok(None),
+        });
+        (raw(used, &self.swap), raw(left, &self.swap_limit))
+    }
+
+    fn swap_v2(&self, buffer: &mut Buffer) -> (Raw, Raw<Option<u64>>) {
+        (self.swap.raw(buffer, single), self.swap_limit.raw(buffer, limit::bytes))
+    }
+
+    fn events(&self, buffer: &mut Buffer) -> (Raw, Raw) {
+        let kills = match self.oom_kills.read(buffer) {
+            Err(gap) => Err(gap),
+            Ok(text) => match (keyed::lookup(text, ["oom_kill"]), self.version) {
+                ([Field::NoKey], Version::V1) => Err(Gap::absent(format!(
+                    "{}: this kernel has no OOM counter (Linux 4.13)",
+                    self.oom_kills.origin.source
+                ))),
+                ([field], _) => measured(field, &self.oom_kills.origin.source, "oom_kill"),
+            },
+        };
+        let hits = match self.version {
+            Version::V1 => self.limit_hits.parse(buffer, single),
+            Version::V2 => self
+                .limit_hits
+                .read(buffer)
+                .map(|text| keyed::lookup(text, ["max"]))
+                .and_then(|[max]| measured(max, &self.limit_hits.origin.source, "max")),
+        };
+        (raw(kills, &self.oom_kills), raw(hits, &self.limit_hits))
+    }
+}
+
+impl LevelFiles {
+    /// `None` where the level has no limit file (the real root).
+    fn open(machine: &Machine, place: &Place, level: &Level, own: bool) -> Option<LevelFiles> {
+        let file = |name: &str| KernelFile::open(machine, place.origin(level, name));
+        let v1 = place.version == Version::V1;
+        let limit = file(if v1 { "memory.limit_in_bytes" } else { "memory.max" });
+        if !limit.is_open() && !machine.exists(&limit.origin.source) {
+            return None;
+        }
+        let usage = (!own).then(|| (file(if v1 { "memory.usage_in_bytes" } else { "memory.current" }), file("memory.stat")));
+        Some(LevelFiles { limit, high: file("memory.high"), usage })
+    }
+
+    fn read(&self, version: Version, buffer: &mut Buffer, own_usage: &Raw, own_inactive: &Raw) -> MemoryLevel {
+        let limit = self.limit.raw(buffer, limit::bytes);
+        let high = if self.high.is_open() { self.high.parse(buffer, limit::bytes).ok().flatten() } else { None };
+        let unlimited = matches!(limit.value, Ok(None));
+        let (usage, inactive_file) = match &self.usage {
+            None => (own_usage.value.clone(), own_inactive.value.clone()),
+            Some(_) if unlimited => {
+                let gap = Gap::absent("not read: the level is not limited");
+                (Err(gap.clone()), Err(gap))
+            }
+            Some((usage, stat)) => {
+                let inactive = stat.read(buffer).map(|text| Stat::parse(version, text).inactive_file);
+                (
+                    usage.parse(buffer, single),
+                    inactive.and_then(|f| measured(f, &stat.origin.source, "inactive_file")),
+                )
+            }
+        };
+        MemoryLevel { limit, high, usage, inactive_file }
+    }
+}
+
+/// What is used of memory.stat.
+#[derive(Clone, Copy)]
+struct Stat {
+    anon: Field,
+    file: Field,
+    shmem: Field,
+    kernel: Field,
+    inactive_file: Field,
+    hierarchical_limit: Field,
+}
+
+impl Stat {
+    fn parse(version: Version, text: &[u8]) -> Stat {
+        match version {
+            Version::V2 => {
+                let [anon, file, shmem, kernel, inactive_file, hierarchical_limit] = keyed::lookup(text, STAT_V2);
+                Stat { anon, file, shmem, kernel, inactive_file, hierarchical_limit }
+            }
+            Version::V1 => {
+                let [anon, file, shmem, inactive_file, hierarchical_limit] = keyed::lookup(text, STAT_V1);
+                let totals = [anon, file, shmem, inactive_file];
+                let [anon, file, shmem, inactive_file] = if totals.contains(&Field::NoKey) {
+                    let own = keyed::lookup(text, STAT_V1_OWN);
+                    std::array::from_fn(|at| totals[at].or(own[at]))
+                } else {
+                    totals
+                };
+                Stat { anon, file, shmem, kernel: Field::NoKey, inactive_file, hierarchical_limit }
+            }
+        }
+    }
+}

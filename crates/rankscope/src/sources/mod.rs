@@ -1,0 +1,199 @@
+//! Sources: files of one machine → `Sample`. They know no series and no sinks.
+
+pub mod block_io;
+pub mod cgroup;
+pub mod cpu;
+pub mod file_system;
+pub mod host;
+pub mod memory;
+pub mod network;
+pub mod node;
+pub mod pressure;
+pub mod process;
+
+use rankscope_core::gap::{Gap, Measured, Reason};
+use rankscope_core::parse::keyed::Field;
+use rankscope_core::sample::{Network, Raw, Sample};
+use rankscope_core::series::Scope;
+
+use crate::clock;
+use crate::kernel_file::{Buffer, KernelFile};
+use crate::machine::Machine;
+use cgroup::Cgroups;
+use host::Host;
+
+pub use file_system::MountOption;
+pub use process::Target;
+
+/// What to measure.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub target: Target,
+    pub mounts: Vec<MountOption>,
+    pub pss: bool,
+}
+
+/// All sources of one target on one machine.
+pub struct Sources {
+    machine: Machine,
+    options: Options,
+    pub host: Host,
+    pub cgroups: Cgroups,
+    memory: Measured<memory::MemorySource>,
+    cpu: Measured<cpu::CpuSource>,
+    io: Measured<block_io::BlockIoSource>,
+    pids: Measured<KernelFile>,
+    pressure: Measured<pressure::PressureSource>,
+    node: node::NodeSource,
+    network: network::NetworkSource,
+    file_systems: file_system::FileSystemSource,
+    processes: Measured<process::ProcessSource>,
+    buffer: Buffer,
+    resolved_at_ns: u64,
+}
+
+/// Mounts and the set of files that exist are looked at anew this often; a moved cgroup is seen at once.
+const RESOLVE_EVERY_NS: u64 = 60_000_000_000;
+
+impl Sources {
+    pub fn new(machine: Machine, options: Options, probe: Option<crate::probe::Client>) -> Sources {
+        let pid = options.target.cgroup_pid(&machine);
+        let mut host = Host::resolve(&machine, &pid);
+        let cgroups = Cgroups::resolve(&machine, &host, &pid);
+        host.name_node(&machine, cgroups.container().0);
+        let mut sources = Sources {
+            memory: memory::MemorySource::new(&machine, &cgroups),
+            cpu: cpu::CpuSource::new(&machine, &cgroups, &pid),
+            io: block_io::BlockIoSource::new(&machine, &cgroups),
+            pids: cgroup::pids_file(&machine, &cgroups),
+            pressure: pressure::PressureSource::new(&machine, &cgroups),
+            node: node::NodeSource::new(&machine, &host),
+            network: network::NetworkSource::new(&machine, &host, &pid),
+            file_systems: file_system::FileSystemSource::new(&machine, &host, &options, probe),
+            processes: process::ProcessSource::new(&machine, &host, &options),
+            buffer: Buffer::default(),
+            resolved_at_ns: 0,
+            machine,
+            options,
+            host,
+            cgroups,
+        };
+        sources.resolved_at_ns = sources.now().1;
+        sources
+    }
+
+    /// Wall clock (ms) and boot time (ns) of the machine; of a recorded tree as far as it says.
+    fn now(&self) -> (i64, u64) {
+        if self.machine.is_live() {
+            return (clock::unix_ms(), clock::boottime_ns());
+        }
+        let taken = self.machine.taken_unix_ms().unwrap_or(0);
+        let uptime = self.host.uptime_seconds.map(|s| (s * 1e9) as u64);
+        (taken, uptime.unwrap_or(u64::try_from(taken).unwrap_or(0) * 1_000_000))
+    }
+
+    /// Reads everything once.
+    pub fn read(&mut self) -> Sample {
+        self.follow();
+        let buffer = &mut self.buffer;
+        self.file_systems.ask();
+        let memory = per_source(&mut self.memory, |s| s.read(buffer));
+        let cpu = per_source(&mut self.cpu, |s| s.read(buffer));
+        let io = per_source(&mut self.io, |s| s.read(&self.machine, buffer));
+        let pids = per_source(&mut self.pids, |f| f.raw(buffer, rankscope_core::parse::single));
+        let pressure = per_source(&mut self.pressure, |s| s.read(buffer));
+        let node = self.node.read(buffer);
+        let network: Network = self.network.read(&self.machine, buffer);
+        let last_pid = self.node.last_pid;
+        let processes = per_source(&mut self.processes, |s| s.read(&self.machine, buffer, last_pid));
+        if let Ok(processes) = &processes {
+            self.file_systems.follow_open_files(&self.machine, &self.host, processes);
+        }
+        let file_systems = self.file_systems.answers(&self.machine, &self.host);
+        let (unix_ms, boottime_ns) = self.now();
+        Sample {
+            unix_ms,
+            boottime_ns,
+            units: self.machine.units,
+            node,
+            memory,
+            cpu,
+            io,
+            pids,
+            pressure,
+            network,
+            file_systems,
+            processes,
+        }
+    }
+
+    /// Sees that the process moved to another cgroup, and now and then looks at everything anew.
+    fn follow(&mut self) {
+        if !self.machine.is_live() {
+            return;
+        }
+        let now = clock::boottime_ns();
+        let due = now.saturating_sub(self.resolved_at_ns) >= RESOLVE_EVERY_NS;
+        if due || self.cgroups.moved(&mut self.buffer) {
+            self.resolved_at_ns = now;
+            if self.options.target.has_ended(&self.machine) {
+                // It moved nowhere; what was found while it lived still stands.
+                return;
+            }
+            let pid = self.options.target.cgroup_pid(&self.machine);
+            self.host.refresh_mounts(&self.machine, &pid);
+            self.cgroups = Cgroups::resolve(&self.machine, &self.host, &pid);
+            self.memory = memory::MemorySource::new(&self.machine, &self.cgroups);
+            self.cpu = cpu::CpuSource::new(&self.machine, &self.cgroups, &pid);
+            self.io = block_io::BlockIoSource::new(&self.machine, &self.cgroups);
+            self.pids = cgroup::pids_file(&self.machine, &self.cgroups);
+            self.pressure = pressure::PressureSource::new(&self.machine, &self.cgroups);
+        }
+    }
+
+    /// Waits a bounded time for the first answers about file systems, where a single sample is all there will be.
+    pub fn wait_for_file_systems(&mut self) {
+        self.file_systems.wait(std::time::Duration::from_millis(300));
+    }
+
+    pub fn network_scope(&self) -> (Scope, &str) {
+        (self.network.scope, &self.network.why)
+    }
+
+    /// CPUs that cpuset and affinity leave the target, in a container or not.
+    pub fn allowed_cpus(&self) -> Raw<u32> {
+        let pid = self.options.target.cgroup_pid(&self.machine);
+        cpu::Allowed::new(&self.machine, &self.cgroups, &pid).read(&mut Buffer::default())
+    }
+
+    /// The level whose memory.oom.group takes a supervisor along.
+    pub fn oom_group(&self) -> Option<&str> {
+        self.cgroups.oom_group(&self.machine)
+    }
+
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+}
+
+fn per_source<S, T>(source: &mut Measured<S>, read: impl FnOnce(&mut S) -> T) -> Measured<T> {
+    source.as_mut().map(read).map_err(|gap| gap.clone())
+}
+
+/// A field of a `key value` file as a measured value.
+pub(crate) fn measured(field: Field, path: &str, key: &str) -> Measured<u64> {
+    match field {
+        Field::Value(value) => Ok(value),
+        Field::NoKey => Err(Gap::absent(format!("{path} has no {key}"))),
+        Field::Bad(line) => Err(Gap::broken(format!("{path}: line {line}: expected {key} and a number"))),
+    }
+}
+
+/// The same gap or value under another origin.
+pub(crate) fn raw<T>(value: Measured<T>, file: &KernelFile) -> Raw<T> {
+    Raw { value, origin: file.origin.clone() }
+}
+
+pub(crate) fn not_a_container(detail: String) -> Gap {
+    Gap::new(Reason::NotAContainer, detail)
+}

@@ -1,0 +1,69 @@
+//! The local store: everything measured is committed here first, in one SQLite file a recorder, and whatever is
+//! delivered later is read from it. docs/store.md describes the file for those who query it.
+//!
+//! Constraints: the sampler never waits for the disk (`Writer` hands copies to a thread through a bounded queue);
+//! what fails here never reaches the job; every loss is counted.
+
+mod catalog;
+mod database;
+mod mounts;
+mod place;
+mod queue;
+mod retention;
+mod rollup;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use place::{Target, folder_name, would_go_to};
+pub use writer::Writer;
+
+/// What a record says about itself.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The KEY of the job.
+    pub job: String,
+    pub rank: Option<u32>,
+    pub world_size: Option<u32>,
+    /// Start of the attempt by both clocks; roll-ups are counted from it.
+    pub start_unix_ms: i64,
+    pub start_boottime_ns: u64,
+    pub boot_id: Option<String>,
+    pub interval: Duration,
+    pub window: Duration,
+    /// Path or name of the program; only its last component is stored.
+    pub program: String,
+}
+
+/// Something that happened at one moment; ticks around it are kept.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub unix_ms: i64,
+    pub boottime_ns: u64,
+    pub kind: String,
+    pub detail: serde_json::Value,
+}
+
+/// How the attempt ended.
+#[derive(Clone, Debug, Default)]
+pub struct End {
+    pub unix_ms: i64,
+    pub boottime_ns: u64,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub reason: Option<String>,
+}
+
+/// What became of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// `None`: it was in memory only, or no place was found yet.
+    pub path: Option<PathBuf>,
+    pub dropped_ticks: u64,
+    /// What went wrong, in one line.
+    pub problem: Option<String>,
+}

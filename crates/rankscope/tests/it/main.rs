@@ -1,0 +1,5 @@
+//! Tests that need a real file system, process or kernel. One binary: one link, one module a subject.
+
+// cfg(test) also tells the lints that helpers here may unwrap.
+#[cfg(test)]
+mod store;
