@@ -2,7 +2,7 @@
 
 use super::{Interval, Running, first_sample, megabytes, miss, put};
 use crate::gap::{Gap, Measured, Reason};
-use crate::reading::Readings;
+use crate::reading::{Origin, Readings};
 use crate::sample::{Process, Processes};
 use crate::series::{self, Series};
 
@@ -26,18 +26,22 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
         let gap = Gap::absent("no process of the tree could be read: it has ended, or /proc hides it");
         return ALL.into_iter().for_each(|series| miss(out, series, &gap));
     }
-    let mut noted = |what: &str, unreadable: u32| {
+    let mut noted = |file: &str, what: &str, unreadable: u32| {
         let of = (unreadable > 0).then(|| format!("{unreadable} of the tree's processes not readable"));
-        let notes: Vec<&str> = [what, of.as_deref().unwrap_or("")].into_iter().filter(|n| !n.is_empty()).collect();
-        running.noted(&now.origin, None, (!notes.is_empty()).then(|| notes.join("; ")))
+        let notes: Vec<&str> =
+            [what, of.as_deref().unwrap_or("")].into_iter().filter(|n| !n.is_empty()).collect();
+        let base =
+            Origin { source: format!("{}/{file}", now.origin.source).into(), ..Origin::clone(&now.origin) };
+        running.noted(&base, None, (!notes.is_empty()).then(|| notes.join("; ")))
     };
-    let plain = noted("", now.unreadable);
-    let shared = noted("over-counts shared pages", now.unreadable);
+    let plain = noted("stat", "", now.unreadable);
+    let shared = noted("stat", "over-counts shared pages", now.unreadable);
+    let rollup = noted("smaps_rollup", "", now.unreadable);
     let through_calls = "bytes through read and write calls: page cache, pipes and sockets included";
-    let calls = noted(through_calls, now.unreadable + now.io_unreadable);
+    let calls = noted("io", through_calls, now.unreadable + now.io_unreadable);
     put(out, &series::PROCESS_RSS, sum(&tree, |p| p.rss).map(megabytes), &shared);
     let pss = now.pss.clone().and_then(|()| whole(&tree, |p| p.pss)).map(megabytes);
-    put(out, &series::PROCESS_PSS, pss, &plain);
+    put(out, &series::PROCESS_PSS, pss, &rollup);
     let vanished = vanished(interval, now);
     let ticks = growth(interval, now, &vanished, |p| p.cpu_ticks);
     let per_second = interval.current.units.ticks_per_second.max(1) as f64;
@@ -70,7 +74,8 @@ fn whole(tree: &[&Process], field: impl Fn(&Process) -> Option<u64>) -> Measured
     match live().filter(|p| field(p).is_none()).count() {
         0 => sum(tree, field),
         n => {
-            let detail = format!("not readable for {n} of {} processes; RSS is the fall-back", live().count());
+            let detail =
+                format!("not readable for {n} of {} processes; RSS is the fall-back", live().count());
             Err(Gap::new(Reason::Denied, detail))
         }
     }
@@ -137,7 +142,6 @@ fn survivor(then: &Processes, now: &Processes, of: &Process) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::Origin;
     use std::sync::Arc;
 
     fn process(pid: u32, parent: u32, start_ticks: u64, cpu: u64) -> Process {
@@ -158,7 +162,14 @@ mod tests {
 
     fn tree(now_ticks: u64, list: Vec<Process>) -> Processes {
         let origin = Arc::new(Origin { identity: None, source: "/proc".into(), level: None, note: None });
-        Processes { list, now_ticks, origin, unreadable: 0, io_unreadable: 0, pss: Err(Gap::new(Reason::Off, "")) }
+        Processes {
+            list,
+            now_ticks,
+            origin,
+            unreadable: 0,
+            io_unreadable: 0,
+            pss: Err(Gap::new(Reason::Off, "")),
+        }
     }
 
     /// What the tree used between the two, through the real stage.
