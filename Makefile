@@ -26,7 +26,7 @@ lint: $(VENV)/ready
 	$(VENV)/bin/ruff format --check .
 
 bench: $(VENV)/ready tools
-	$(CARGO) build --release --quiet
+	$(CARGO) build --release --quiet --bins --example tight_loop
 	$(VENV)/bin/python bench/sample_cost.py $(BENCH_ARGS)
 
 $(VENV)/ready: tests/requirements.txt examples/requirements.txt

@@ -19,56 +19,62 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 BENCH = REPO / "bench"
 RANKSCOPE = Path(os.environ.get("RANKSCOPE_BIN", REPO / "target/release/rankscope")).resolve()
+TIGHT_LOOP = RANKSCOPE.parent / "examples" / "tight_loop"
 sys.path.insert(0, str(REPO / "tests"))
 
 from support.container import Container, unavailable_reason
 
-HOT_SAMPLES = 2000
-COLD_PAUSE_S = 0.05
-COLD_SAMPLES = 100
-FASTEST_S = 0.01  # rankscope's shortest interval: the nearest it comes to a tight loop
+# Pauses between samples. Without one the caches are hot, which flatters everybody; rankscope's own intervals start
+# at 10 ms, so its tight loop is a program of its own around the same code.
+PAUSES_S = (0, 0.01, 0.05)
 RANKS = 8
+
+
+def samples_for(pause):
+    """About five seconds of samples."""
+    return int(5 / pause) if pause else 3000
 
 
 def main():
     with place() as here:
         floor = here.build_floor()
         print(f"in {here.name}; {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}\n", flush=True)
-
-        with here.recorders(1, COLD_PAUSE_S) as (recorder,):
-            cold = recorder.measure()
-            syscalls, listings = recorder.syscalls()
-            files = recorder.files()
-            floor_hot, floor_cold = (here.floor(floor, listings, files, pause) for pause in (0, COLD_PAUSE_S))
-            resident, peak = recorder.memory()
-        with here.recorders(1, FASTEST_S) as (recorder,):
-            fast = recorder.measure()
-        with here.recorders(RANKS, COLD_PAUSE_S) as recorders:
+        rows = {name: [] for name in ("psutil", "sampler", "process", "floor")}
+        for pause in PAUSES_S:
+            rows["psutil"].append(here.psutil(1, pause)[0])
+            with here.recorders(1, pause or PAUSES_S[-1]) as (recorder,):
+                syscalls, listings = recorder.syscalls()
+                files = recorder.files()
+                resident, peak = recorder.memory()
+                cost = recorder.measure() if pause else Cost(here.tight_loop(recorder), None)
+                rows["sampler"].append(cost.sampler)
+                rows["process"].append(cost.process)
+                rows["floor"].append(here.floor(floor, listings, files, pause))
+        with here.recorders(RANKS, PAUSES_S[-1]) as recorders:
             crowd = measure_together(recorders)
-        psutil_hot, psutil_cold = here.psutil(1, 0)[0], here.psutil(1, COLD_PAUSE_S)[0]
-        psutil_crowd = statistics.mean(here.psutil(RANKS, COLD_PAUSE_S))
+        psutil_crowd = statistics.mean(here.psutil(RANKS, PAUSES_S[-1]))
         psutil_syscalls = here.psutil_syscalls()
 
-    row = "{:<52}{:>12}{:>12}{:>10}".format
-    print(row("CPU time per sample, µs", "hot", "cold 50 ms", "syscalls"))
-    print(row("psutil, MLflow's eight values", us(psutil_hot), us(psutil_cold), f"{psutil_syscalls:.0f}"))
-    print(row("rankscope, sampling thread", us(fast.sampler), us(cold.sampler), f"{syscalls:.0f}"))
-    print(row("rankscope, whole process (store included)", us(fast.process), us(cold.process), ""))
-    print(row(f"floor: {len(files)} preads, {listings} listings of /proc", us(floor_hot), us(floor_cold), ""))
-    print(row("psutil / rankscope", ratio(psutil_hot, fast.sampler), ratio(psutil_cold, cold.sampler), ""))
-    print(row("rankscope / floor", ratio(fast.sampler, floor_hot), ratio(cold.sampler, floor_cold), ""))
+    row = "{:<46}{:>12}{:>12}{:>12}{:>10}".format
+    print(row("CPU time per sample, µs", "tight loop", "10 ms", "50 ms", "syscalls"))
+    print(row("psutil, MLflow's eight values", *map(us, rows["psutil"]), f"{psutil_syscalls:.0f}"))
+    print(row("rankscope, sampling thread", *map(us, rows["sampler"]), f"{syscalls:.0f}"))
+    print(row("rankscope, whole process (store included)", *map(us, rows["process"]), ""))
     print(
-        "(rankscope's `hot` is its shortest interval, 10 ms; psutil and the floor run without a pause there)\n"
+        row(f"floor: {len(files)} preads, {listings} listings of /proc", *map(us, rows["floor"]), len(files))
     )
-    print(row(f"{RANKS} ranks at once, CPU time per sample, µs", "", "cold 50 ms", ""))
-    print(row("psutil, MLflow's eight values", "", us(psutil_crowd), ""))
-    print(row("rankscope, sampling thread, mean", "", us(statistics.mean(c.sampler for c in crowd)), ""))
-    print(row("rankscope, whole process, mean", "", us(statistics.mean(c.process for c in crowd)), ""))
+    print(row("psutil / rankscope", *map(ratio, rows["psutil"], rows["sampler"]), ""))
+    print(row("rankscope / floor", *map(ratio, rows["sampler"], rows["floor"]), ""))
+    print()
+    print(row(f"{RANKS} ranks at once, mean CPU time per sample, µs", "", "", "50 ms", ""))
+    print(row("psutil, MLflow's eight values", "", "", us(psutil_crowd), ""))
+    print(row("rankscope, sampling thread", "", "", us(statistics.mean(c.sampler for c in crowd)), ""))
+    print(row("rankscope, whole process", "", "", us(statistics.mean(c.process for c in crowd)), ""))
     print(f"\nmemory of the supervisor: {resident / 1e6:.1f} MB resident, {peak / 1e6:.1f} MB at its peak")
 
 
 def us(nanoseconds):
-    return f"{nanoseconds / 1000:.1f}"
+    return "-" if nanoseconds is None else f"{nanoseconds / 1000:.1f}"
 
 
 def ratio(a, b):
@@ -164,7 +170,7 @@ class Place:
     """Where everything is measured: the machine itself, or a container."""
 
     def __init__(self, container=None):
-        self.container = container
+        self.container, self.started = container, 0
         if container:
             self.name, self.inside, self.outside = "a cgroup v1 container", "/out", container.out
         else:
@@ -188,12 +194,14 @@ class Place:
         return f"{self.inside}/floor"
 
     def floor(self, program, listings, files, pause):
-        samples = COLD_SAMPLES if pause else HOT_SAMPLES
-        return int(self.output([program, str(samples), str(int(pause * 1e6)), str(listings), *files]))
+        pause_us = str(int(pause * 1e6))
+        return int(self.output([program, str(samples_for(pause)), pause_us, str(listings), *files]))
+
+    def tight_loop(self, recorder):
+        return int(self.output([str(TIGHT_LOOP), str(samples_for(0)), "0", str(recorder.pid_inside)]))
 
     def psutil(self, processes, pause):
-        samples = COLD_SAMPLES if pause else HOT_SAMPLES
-        command = [sys.executable, str(BENCH / "psutil_loop.py"), str(samples), str(pause)]
+        command = [sys.executable, str(BENCH / "psutil_loop.py"), str(samples_for(pause)), str(pause)]
         running = [self.popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
         return [int(process.communicate()[0]) for process in running]
 
@@ -222,7 +230,8 @@ class Place:
                 recorder.process.wait()
 
     def start(self, rank, count, interval):
-        name = f"store-{count}-{interval}-{rank}"
+        self.started += 1
+        name = f"store-{self.started}"
         command = [str(RANKSCOPE), "run", "--interval", str(interval), "--store", f"{self.inside}/{name}"]
         environment = {"RANK": str(rank), "WORLD_SIZE": str(count), "RANKSCOPE_JOB": "bench"}
         process = self.popen([*command, "--", "sleep", "120"], env=environment, stderr=subprocess.DEVNULL)
