@@ -80,7 +80,7 @@ impl Report {
             sandbox: sources.host.sandbox.as_ref().map(|s| format!("{}: {}", s.name, s.why)),
             node: sources.host.node_name.clone(),
             ceiling: cpu_ceiling(sources, sample),
-            families: family::all(sources, sample, readings, container),
+            families: family::all(sources, sample, readings),
             node_memory,
             memory_limit: limit.map(|l| (l.bytes, l.level.and(l.origin.level.as_deref()).map(str::to_owned))),
         }

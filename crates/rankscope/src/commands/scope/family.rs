@@ -31,11 +31,11 @@ struct Limit {
     note: Option<String>,
 }
 
-pub fn all(sources: &Sources, sample: &Sample, readings: &Readings, container: bool) -> Vec<Family> {
+pub fn all(sources: &Sources, sample: &Sample, readings: &Readings) -> Vec<Family> {
     let mut rows = vec![memory(sample), cpu(sample, readings)];
     rows.extend(container_rest(readings));
     rows.push(network(sources, readings));
-    rows.extend(file_systems(sample, container));
+    rows.extend(file_systems(sample, sources.network_scope().0 == Scope::Pod));
     rows.push(processes(readings));
     rows.extend(node(sample, readings));
     rows
@@ -214,7 +214,8 @@ fn network(sources: &Sources, readings: &Readings) -> Family {
     Family { now, note: Some(why.to_owned()), ..family }
 }
 
-fn file_systems(sample: &Sample, container: bool) -> Vec<Family> {
+/// `isolated`: the job has namespaces of its own, as a container runtime makes them.
+fn file_systems(sample: &Sample, isolated: bool) -> Vec<Family> {
     let rows = sample.file_systems.iter().map(|fs| {
         let (name, scope) = match &fs.label {
             None => ("rootfs".to_owned(), Scope::Rootfs),
@@ -223,8 +224,8 @@ fn file_systems(sample: &Sample, container: bool) -> Vec<Family> {
         let space = fs.space.value.clone();
         let now = space
             .map(|s| format!("{} used, {} free", bytes(s.used() as f64), bytes(s.free_to_users() as f64)));
-        // A tmpfs is the container's own; a disk or a network file system is shared.
-        let same = fs.label.as_deref() != Some("shm") || !container;
+        // /dev/shm is the container's own; a disk or a network file system is shared.
+        let same = fs.label.as_deref() != Some("shm") || !isolated;
         Family { same, ..Family::new(name, scope).now(now).read_from(&fs.space.origin) }
     });
     rows.collect()
