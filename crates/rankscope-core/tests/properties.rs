@@ -31,14 +31,14 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
         Just("rw,memory,cpu".to_owned()),
     ];
     let lines = prop::collection::vec(prop::collection::vec(words, 0..14), 0..12);
-    let shaped = lines.prop_map(|lines| {
-        lines.iter().map(|l| l.join(" ")).collect::<Vec<_>>().join("\n").into_bytes()
-    });
+    let shaped =
+        lines.prop_map(|lines| lines.iter().map(|l| l.join(" ")).collect::<Vec<_>>().join("\n").into_bytes());
     prop_oneof![prop::collection::vec(any::<u8>(), 0..600), shaped]
 }
 
 fn path() -> impl Strategy<Value = String> {
-    let part = prop_oneof![Just("..".to_owned()), "[a-z.]{1,8}", Just("user.slice".to_owned()), Just(String::new())];
+    let part =
+        prop_oneof![Just("..".to_owned()), "[a-z.]{1,8}", Just("user.slice".to_owned()), Just(String::new())];
     prop::collection::vec(part, 0..5).prop_map(|parts| format!("/{}", parts.join("/")))
 }
 

@@ -79,9 +79,8 @@ impl Client {
         }
     }
 
-    /// The newest answer about a path.
-    pub fn answer(&mut self, path: &str) -> Measured<Space> {
-        self.take_answers();
+    /// The newest answer about a path, of those that were taken.
+    pub fn answer(&self, path: &str) -> Measured<Space> {
         let late =
             |seconds: u64| Gap::new(Reason::Late, format!("statvfs({path}): no answer for {seconds} s"));
         match self.paths.get(path) {
@@ -107,13 +106,17 @@ impl Client {
         }
     }
 
-    fn take_answers(&mut self) {
+    /// Takes the answers that have come.
+    pub fn take_answers(&mut self) {
         let mut buffer = [0u8; ANSWER_BYTES * 16];
-        while let Ok(n) = self.answers.read(&mut buffer) {
-            if n == 0 {
+        while !self.waiting.is_empty() {
+            match self.answers.read(&mut buffer) {
+                Ok(n) if n > 0 => self.partial.extend_from_slice(&buffer[..n]),
+                _ => break,
+            }
+            if self.partial.len() >= self.waiting.len() * ANSWER_BYTES {
                 break;
             }
-            self.partial.extend_from_slice(&buffer[..n]);
         }
         let whole = self.partial.len() / ANSWER_BYTES * ANSWER_BYTES;
         let answers: Vec<u8> = self.partial.drain(..whole).collect();

@@ -107,7 +107,10 @@ impl FileSystemSource {
     }
 
     pub fn answers(&mut self, machine: &Machine, host: &Host) -> Vec<FileSystem> {
-        let (prefix, probe) = (&self.prefix, &mut self.probe);
+        if let Some(probe) = &mut self.probe {
+            probe.take_answers();
+        }
+        let (prefix, probe) = (&self.prefix, &self.probe);
         self.watched
             .iter_mut()
             .map(|w| {

@@ -76,9 +76,10 @@ impl MemorySource {
             let found = from_stat(|s| s.hierarchical_limit, "hierarchical_memory_limit");
             Raw { value: found.value.map(limit::finite), origin: found.origin }
         });
-        let levels =
+        let levels: Vec<MemoryLevel> =
             self.levels.iter().map(|l| l.read(self.version, buffer, &usage, &inactive_file)).collect();
-        let (swap, swap_limit) = if v1 { self.swap_v1(buffer, &usage) } else { self.swap_v2(buffer) };
+        let (swap, swap_limit) =
+            if v1 { self.swap_v1(buffer, &usage, levels.first()) } else { self.swap_v2(buffer) };
         let (oom_kills, limit_hits) = self.events(buffer);
         Memory {
             anon: from_stat(|s| s.anon, if v1 { "total_rss" } else { "anon" }),
@@ -102,15 +103,17 @@ impl MemorySource {
     }
 
     /// v1 counts memory and swap together.
-    fn swap_v1(&self, buffer: &mut Buffer, usage: &Raw) -> (Raw, Raw<Option<u64>>) {
+    fn swap_v1(
+        &self,
+        buffer: &mut Buffer,
+        usage: &Raw,
+        own: Option<&MemoryLevel>,
+    ) -> (Raw, Raw<Option<u64>>) {
         let both = self.swap.parse(buffer, single);
         let used = both.and_then(|both| Ok(both.saturating_sub(usage.value.clone()?)));
         let both_limit = self.swap_limit.parse(buffer, limit::bytes);
-        let own_limit = self.levels.first().map(|l| l.limit.parse(buffer, limit::bytes));
-        let left = both_limit.map(|both| match (both, own_limit) {
-            (Some(both), Some(Ok(Some(own)))) => Some(both.saturating_sub(own)),
-            _ => None,
-        });
+        let own_limit = own.and_then(|level| level.limit.value.clone().ok().flatten());
+        let left = both_limit.map(|both| Some(both?.saturating_sub(own_limit?)));
         (raw(used, &self.swap), raw(left, &self.swap_limit))
     }
 

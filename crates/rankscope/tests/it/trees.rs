@@ -26,7 +26,10 @@ fn check_sample(sample: &Value) {
         assert!(series["value"].as_f64().is_some_and(f64::is_finite), "{series}");
     }
     for missing in sample["missing"].as_array().unwrap() {
-        assert!(!missing["reason"].as_str().unwrap().is_empty() && !missing["detail"].as_str().unwrap().is_empty());
+        assert!(
+            !missing["reason"].as_str().unwrap().is_empty()
+                && !missing["detail"].as_str().unwrap().is_empty()
+        );
     }
 }
 
@@ -97,7 +100,9 @@ fn loops_pipes_and_directories_instead_of_files() {
     symlink("loop", root.join("sys/fs/cgroup/a/loop")).unwrap();
     symlink("loop", root.join("sys/fs/cgroup/a/memory.max")).unwrap();
     // A FIFO would block an open for ever.
-    assert!(Command::new("mkfifo").arg(root.join("sys/fs/cgroup/a/memory.current")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo").arg(root.join("sys/fs/cgroup/a/memory.current")).status().unwrap().success()
+    );
     fs::create_dir_all(root.join("proc/meminfo")).unwrap();
     fs::create_dir_all(root.join("proc/99999999999999999999/x")).unwrap();
     let sample = binary("sample", &[root]);
@@ -121,7 +126,10 @@ fn links_in_a_tree_never_lead_out_of_it() {
 
 #[test]
 fn a_root_that_is_not_there_is_said() {
-    let out = Command::new(env!("CARGO_BIN_EXE_rankscope")).args(["sample", "--root", "/no/such/tree"]).output().unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_rankscope"))
+        .args(["sample", "--root", "/no/such/tree"])
+        .output()
+        .unwrap();
     assert_eq!(out.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&out.stderr).contains("/no/such/tree"));
     assert!(out.stdout.is_empty());
