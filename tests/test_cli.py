@@ -17,23 +17,26 @@ HANG = Path(__file__).resolve().parent / "support" / "hang.py"
 SHORT = ("--interval", "0.05", "--window", "1")
 
 
+def let_everybody_in(directory):
+    """pytest's directories are its user's alone."""
+    for path in (directory, *directory.parents):
+        path.chmod(0o755)
+        if path.name.startswith("pytest-of-"):
+            return
+
+
 @pytest.fixture
 def public_binary(rankscope, tmp_path_factory):
     """The binary where nobody may read it: a checkout can lie below a private home directory."""
     directory = tmp_path_factory.mktemp("bin")
-    for parent in (directory, *directory.parents):
-        if parent.name.startswith("pytest-"):
-            parent.chmod(0o755)
-    directory.chmod(0o755)
+    let_everybody_in(directory)
     return Path(shutil.copy(rankscope.path, directory / "rankscope"))
 
 
 @pytest.fixture
 def nobodys(tmp_path):
     """A directory that uid 65534 owns."""
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.name.startswith("pytest-"):
-            parent.chmod(0o755)
+    let_everybody_in(tmp_path)
     directory = tmp_path / "nobody"
     directory.mkdir()
     os.chown(directory, 65534, 65534)
@@ -274,7 +277,9 @@ def written_paths(trace):
             continue
         if call[1] in ("open", "openat") and not re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC)", call[2]):
             continue
-        paths += re.findall(r'"((?:[^"\\]|\\.)*)"', call[2])
+        named = re.findall(r'"((?:[^"\\]|\\.)*)"', call[2])
+        # A symbolic link's first word is its content.
+        paths += named[1:] if call[1].startswith("symlink") else named
     return paths
 
 
