@@ -109,12 +109,13 @@ impl Report {
         if let Some(sandbox) = &self.sandbox {
             text.push_str(&format!("  the kernel is a sandbox's, not the node's: {sandbox}\n"));
         }
-        let head = ["WHOSE", "WHAT", "NOW", "LIMIT", "SAME FOR ALL RANKS ON THIS NODE", "READ FROM"];
+        let head = ["WHOSE", "WHAT", "NOW", "LIMIT", "SAME FOR RANKS HERE", "READ FROM"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
-        rows.extend(self.families.iter().map(Family::row));
+        let shown = || self.families.iter().filter(|f| !f.is_off());
+        rows.extend(shown().map(Family::row));
         text.push('\n');
         text.push_str(&printer::table(&rows));
-        let notes: Vec<String> = self.families.iter().filter_map(Family::footnote).collect();
+        let notes: Vec<String> = shown().filter_map(Family::footnote).collect();
         if !notes.is_empty() {
             text.push_str(&format!("\n\n{}", notes.join("\n")));
         }

@@ -131,7 +131,8 @@ fn warnings(facts: &Facts) -> Vec<String> {
     if let Some(share) = share {
         all.push(format!("memory came to {share:.1} % of the limit: the next larger batch may be killed"));
     }
-    let matters = |t: &&Throttled| t.percentage() >= THROTTLED_OFTEN && t.seconds >= s.seconds * THROTTLED_LONG;
+    let matters =
+        |t: &&Throttled| t.percentage() >= THROTTLED_OFTEN && t.seconds >= s.seconds * THROTTLED_LONG;
     if let Some(throttled) = s.throttled.as_ref().filter(matters) {
         let threads = s.processes.as_ref().map_or(0, |p| p.peak_threads);
         match &facts.ceiling {
