@@ -140,7 +140,7 @@ series! {
 
     CONTAINER_MEMORY_USAGE = "container_memory_usage_megabytes", "MB", Gauge, Container, Core,
         "memory.usage_in_bytes", "memory.current",
-        "memory charged to the own cgroup, page cache included",
+        "memory charged to the own cgroup, page cache included; a window's maximum counts a rise of the kernel's own peak between two readings",
         not "what decides an OOM kill: page cache is given back first, so 96 % of the limit for hours can be sound";
     CONTAINER_MEMORY_WORKING_SET = "container_memory_working_set_megabytes", "MB", Gauge, Container, Core,
         "memory.usage_in_bytes - memory.stat: total_inactive_file", "memory.current - memory.stat: inactive_file",

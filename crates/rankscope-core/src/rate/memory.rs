@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Interval, Running, megabytes, miss, put};
+use super::{Interval, Running, megabytes, miss, put, same_thing};
 use crate::gap::{Gap, Measured, Reason};
 use crate::reading::{Origin, Readings};
 use crate::sample::{Memory, MemoryLevel, Raw, Sample};
@@ -140,7 +140,7 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
         Err(gap) => return ALL.into_iter().for_each(|series| miss(out, series, gap)),
     };
     let own = working_set(&memory.usage.value, &memory.inactive_file.value);
-    put_bytes(out, &series::CONTAINER_MEMORY_USAGE, &memory.usage);
+    put_usage(interval, memory, running, out);
     put(out, &series::CONTAINER_MEMORY_WORKING_SET, own.clone().map(megabytes), &memory.usage.origin);
     put_bytes(out, &series::CONTAINER_MEMORY_ANON, &memory.anon);
     put_bytes(out, &series::CONTAINER_MEMORY_FILE, &memory.file);
@@ -174,6 +174,29 @@ fn put_since_start(out: &mut Readings, series: &'static Series, raw: &Raw, count
 fn hits(memory: &Memory) -> Option<&Raw> {
     let binding = memory_limit(memory, None).ok().and_then(|limit| memory.levels.get(limit.level?));
     binding.or(memory.levels.first()).map(|level| &level.hits)
+}
+
+/// The kernel's peak that rose since the previous reading was reached between the two: a spike that no reading saw.
+fn put_usage(interval: &Interval<'_>, memory: &Memory, running: &mut Running, out: &mut Readings) {
+    let peak = &memory.peak;
+    let origin = match &peak.value {
+        Ok(_) => {
+            let file = peak.origin.source.rsplit('/').next().unwrap_or_default();
+            let note = format!("a window's maximum counts what {file} saw between two readings");
+            running.noted(&memory.usage.origin, memory.usage.origin.level.clone(), Some(note))
+        }
+        Err(_) => memory.usage.origin.clone(),
+    };
+    put(out, &series::CONTAINER_MEMORY_USAGE, memory.usage.value.clone().map(megabytes), &origin);
+    let before = interval.previous.and_then(|p| p.memory.as_ref().ok());
+    let before = before.filter(|m| same_thing(&m.peak.origin, &peak.origin)).map(|m| &m.peak.value);
+    if let (Some(Ok(before)), Ok(now), Ok(usage)) = (before, &peak.value, &memory.usage.value)
+        && now > before
+        && now > usage
+        && let Some(reading) = out.present.last_mut()
+    {
+        reading.peak = Some(megabytes(*now));
+    }
 }
 
 /// The kernel's own peak, else the highest of our readings, marked as such.

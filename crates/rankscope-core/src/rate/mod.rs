@@ -177,7 +177,8 @@ fn put_labelled(
 ) {
     match value {
         Ok(value) if value.is_finite() => {
-            out.present.push(Reading { series, label: label.cloned(), value, origin: origin.clone() });
+            let (label, origin) = (label.cloned(), origin.clone());
+            out.present.push(Reading { series, label, value, peak: None, origin });
         }
         Ok(_) => {
             let gap = Gap::broken(format!("{}: gives no finite number", origin.source));
@@ -293,6 +294,57 @@ mod tests {
         let mut out = Readings::default();
         rates(Some(&sample(1)), &now, &mut Running::default(), &mut out);
         assert_eq!(value(&out, &series::NODE_PRESSURE_CPU), Ok(25.0));
+    }
+
+    /// The usage and the kernel's peak, bytes.
+    fn with_memory(second: u64, usage: u64, peak: u64) -> Sample {
+        let none = || Gap::absent("not in this test");
+        let at = |file: &str, value| Raw { value: Ok(value), origin: origin(file) };
+        let missing = || Raw { value: Err(none()), origin: origin("/x") };
+        let memory = crate::sample::Memory {
+            usage: at("/cg/memory.current", usage),
+            inactive_file: missing(),
+            anon: missing(),
+            file: missing(),
+            shmem: missing(),
+            kernel: missing(),
+            peak: at("/cg/memory.peak", peak),
+            swap: missing(),
+            swap_limit: Raw { value: Err(none()), origin: origin("/x") },
+            oom_kills: missing(),
+            levels: Vec::new(),
+            hierarchical_limit: None,
+        };
+        Sample { memory: Ok(memory), ..sample(second) }
+    }
+
+    #[test]
+    fn a_spike_between_two_readings_is_the_windows_maximum() {
+        let mut windows = crate::window::Windows::new(0, 0, 10_000_000_000);
+        let (mut running, mut out) = (Running::default(), Readings::default());
+        let mut previous = None;
+        // The cgroup is older than the recording: its first peak is not ours. It rises between the second and third.
+        for (second, usage, peak) in [(1, 100, 900), (2, 110, 900), (3, 105, 5000), (4, 100, 5000)] {
+            let current = with_memory(second, usage * 1_000_000, peak * 1_000_000);
+            rates(previous.as_ref(), &current, &mut running, &mut out);
+            assert!(windows.add(&out).is_none());
+            previous = Some(current);
+        }
+        let window = windows.close().unwrap();
+        let usage = |w: &crate::window::Window| {
+            let row =
+                w.rows.iter().find(|r| std::ptr::eq(r.series, &series::CONTAINER_MEMORY_USAGE)).unwrap();
+            assert!(row.origin.note.as_deref().unwrap().contains("memory.peak"));
+            (row.max, row.mean, row.last)
+        };
+        assert_eq!(usage(&window), (5000.0, 103.75, 100.0));
+
+        // It counts once, in the window in which it rose, and not where no reading came before.
+        rates(previous.as_ref(), &with_memory(11, 120_000_000, 5_000_000_000), &mut running, &mut out);
+        windows.add(&out);
+        rates(None, &with_memory(12, 100_000_000, 9_000_000_000), &mut running, &mut out);
+        windows.add(&out);
+        assert_eq!(usage(&windows.close().unwrap()).0, 120.0);
     }
 
     #[test]
