@@ -5,7 +5,7 @@ use std::path::Path;
 use rankscope_core::summary::{Summary, Throttled};
 use serde_json::{Value, json};
 
-use crate::commands::scope::CpuCeiling;
+use crate::ceiling::CpuCeiling;
 use crate::printer::{bytes, number};
 use crate::store::Finished;
 use crate::supervise::ExitKind;
