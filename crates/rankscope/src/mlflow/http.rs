@@ -2,16 +2,20 @@
 //! keep-alive socket, and turns everything else into `Error`. No queue, no waiting.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use serde::Deserialize;
 use ureq::http::{Request, Response, header};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{ConnectProxyConnector, Connector, TcpConnector};
 
 use super::address::{Address, encode};
 use super::error::{Broken, Error};
 use super::secret::Secret;
 use super::settings::{Auth, Settings, SettingsError};
+use super::tls_connector::TlsConnector;
 use super::{retry_after, tls};
 
 /// Servers close idle connections after 5 s.
@@ -38,26 +42,14 @@ pub struct Http {
     headers: Vec<(&'static str, Secret)>,
     secrets: Vec<String>,
     timeout: Duration,
-    follow_redirects: bool,
+    settings: Settings,
     /// A connection may be waiting in the pool, and may be dead by now.
     warm: bool,
 }
 
 impl Http {
     pub fn new(settings: &Settings) -> Result<Self, SettingsError> {
-        let invalid = |text: &str| SettingsError::Invalid(text.to_owned());
-        let proxy = settings.proxy.as_ref().map(|p| ureq::Proxy::new(p.reveal())).transpose();
-        let proxy =
-            proxy.map_err(|_| invalid("the HTTP proxy (HTTP_PROXY, HTTPS_PROXY) is not a valid address"))?;
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .max_idle_age(IDLE)
-            .user_agent(concat!("rankscope/", env!("CARGO_PKG_VERSION")))
-            .proxy(proxy)
-            .tls_config(tls::config(settings)?)
-            .build();
+        let agent = agent(settings, settings.server.https)?;
         let mut headers = Vec::new();
         let mut secrets: Vec<String> = settings.proxy.iter().map(|p| p.reveal().to_owned()).collect();
         match &settings.auth {
@@ -86,12 +78,12 @@ impl Http {
         // One or two letters would blank out half of every text.
         secrets.retain(|s| s.len() > 2);
         Ok(Self {
-            agent: config.new_agent(),
+            agent,
             server: settings.server.clone(),
             headers,
             secrets,
             timeout: settings.timeout,
-            follow_redirects: settings.follow_redirects,
+            settings: settings.clone(),
             warm: false,
         })
     }
@@ -112,7 +104,11 @@ impl Http {
             if !is_redirect(response.status().as_u16()) {
                 return self.answer(&mut response, &url);
             }
-            self.server = self.moved(&response, call, &url)?;
+            let server = self.moved(&response, call, &url)?;
+            if server.https != self.server.https {
+                self.agent = agent(&self.settings, server.https)?;
+            }
+            self.server = server;
         }
         let url = self.shown(&format!("{}{}", self.server, call.path));
         Err(Error::Redirect { from: url.clone(), to: url, status: 302 })
@@ -169,7 +165,7 @@ impl Http {
         let to = target.strip_suffix(&call.path).and_then(Address::parse).ok_or_else(refused)?.0;
         let upgrade = to.https && !self.server.https;
         let same = to.https == self.server.https && to.port() == self.server.port();
-        let allowed = self.follow_redirects && status != 303 && to != self.server;
+        let allowed = self.settings.follow_redirects && status != 303 && to != self.server;
         match allowed && to.host().eq_ignore_ascii_case(self.server.host()) && (upgrade || same) {
             true => Ok(to),
             false => Err(refused()),
@@ -225,7 +221,6 @@ impl Http {
             ureq::Error::Timeout(what) => (Broken::Timeout, format!("{what}, limit {:?}", self.timeout)),
             ureq::Error::HostNotFound => (Broken::NameNotFound, String::new()),
             ureq::Error::Tls(e) => (Broken::Tls, (*e).to_owned()),
-            ureq::Error::Rustls(e) => (Broken::Tls, e.to_string()),
             ureq::Error::ConnectProxyFailed(e) => (Broken::Proxy, e.clone()),
             ureq::Error::Protocol(e) => (Broken::Other, format!("not an HTTP answer: {e}")),
             // Its text may hold the address.
@@ -255,6 +250,30 @@ impl Http {
             None => text,
         }
     }
+}
+
+fn agent(settings: &Settings, https: bool) -> Result<ureq::Agent, SettingsError> {
+    let proxy = settings.proxy.as_ref().map(|p| ureq::Proxy::new(p.reveal())).transpose();
+    let bad_proxy = "the HTTP proxy (HTTP_PROXY, HTTPS_PROXY) is not a valid address";
+    let proxy = proxy.map_err(|_| SettingsError::Invalid(bad_proxy.to_owned()))?;
+    let config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .max_idle_age(IDLE)
+        .user_agent(concat!("rankscope/", env!("CARGO_PKG_VERSION")))
+        .proxy(proxy)
+        .build();
+    let tcp = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default());
+    let resolver = DefaultResolver::default();
+    // Certificates are read only if they are needed.
+    Ok(match https {
+        true => {
+            let tls = TlsConnector(Arc::new(tls::config(settings)?));
+            ureq::Agent::with_parts(config, tcp.chain(tls), resolver)
+        }
+        false => ureq::Agent::with_parts(config, tcp, resolver),
+    })
 }
 
 fn is_redirect(status: u16) -> bool {

@@ -19,6 +19,7 @@ mod retry_after;
 mod secret;
 mod settings;
 mod tls;
+mod tls_connector;
 mod types;
 
 pub use batch::{Batch, MAX_BODY, MAX_METRICS, MAX_TAGS, batches};

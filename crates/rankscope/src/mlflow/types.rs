@@ -250,7 +250,6 @@ pub(super) mod wire {
 
     #[derive(Deserialize)]
     struct Info {
-        #[serde(alias = "run_uuid")]
         run_id: String,
         #[serde(default)]
         run_name: String,

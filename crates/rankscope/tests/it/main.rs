@@ -3,3 +3,5 @@
 // cfg(test) also tells the lints that helpers here may unwrap.
 #[cfg(test)]
 mod store;
+#[cfg(test)]
+mod mlflow;
