@@ -92,7 +92,9 @@ def test_exit_code_is_the_jobs(code):
     assert run("sh", "-c", f"exit {code}").returncode == code
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGINT, signal.SIGABRT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGINT, signal.SIGABRT]
+)
 def test_death_by_signal_is_128_plus_n(number):
     assert run("sh", "-c", f"ulimit -c 0; kill -{int(number)} $$").returncode == 128 + number
 
@@ -199,7 +201,14 @@ def twice(before, command):
 
 @pytest.mark.parametrize(
     "before",
-    ["", "trap '' PIPE;", "trap '' HUP;", "trap '' INT QUIT TERM CHLD USR1 TSTP TTOU TTIN;", "umask 077;", "nohup"],
+    [
+        "",
+        "trap '' PIPE;",
+        "trap '' HUP;",
+        "trap '' INT QUIT TERM CHLD USR1 TSTP TTOU TTIN;",
+        "umask 077;",
+        "nohup",
+    ],
 )
 def test_signal_state_is_inherited(before):
     both = twice(before, SIGNAL_STATE)
@@ -218,17 +227,23 @@ def test_a_single_signal_blocked_or_ignored_is_inherited(number, how):
     # No shell here: it would change some of them.
     both = [run(*SIGNAL_STATE.split(), prefix=prefix, preexec_fn=arrange).stdout for prefix in ([], RUN)]
     assert both[0] == both[1]
-    line = dict(line.split(":\t") for line in both[1].splitlines())["SigBlk" if how == "blocked" else "SigIgn"]
+    line = dict(line.split(":\t") for line in both[1].splitlines())[
+        "SigBlk" if how == "blocked" else "SigIgn"
+    ]
     assert int(line, 16) >> (number - 1) & 1
 
 
-@pytest.mark.parametrize("before", ["", "exec <&-;", "exec 2>&-;", "exec <&- 2>&-;", "exec 5</dev/null 9>&1;"])
+@pytest.mark.parametrize(
+    "before", ["", "exec <&-;", "exec 2>&-;", "exec <&- 2>&-;", "exec 5</dev/null 9>&1;"]
+)
 def test_open_files_are_inherited(before):
     both = twice(before, "ls /proc/self/fd")
     assert both[0] == both[1] and "1" in both[0]
 
 
-@pytest.mark.parametrize("command", ["env -0", "pwd", "cat /proc/self/limits", "cat /proc/self/oom_score_adj", "nice"])
+@pytest.mark.parametrize(
+    "command", ["env -0", "pwd", "cat /proc/self/limits", "cat /proc/self/oom_score_adj", "nice"]
+)
 def test_environment_place_and_limits_are_inherited(command):
     both = twice("cd /usr; ulimit -n 100;", command)
     # The shell names the command in _, which is us.
@@ -237,7 +252,9 @@ def test_environment_place_and_limits_are_inherited(command):
 
 
 def test_group_and_session_are_inherited():
-    program = "import os; print(os.getpgrp() == os.getpgid(os.getppid()), os.getsid(0) == os.getsid(os.getppid()))"
+    program = (
+        "import os; print(os.getpgrp() == os.getpgid(os.getppid()), os.getsid(0) == os.getsid(os.getppid()))"
+    )
     assert run(sys.executable, "-c", program).stdout == "True True\n"
 
 
@@ -256,7 +273,9 @@ def test_a_broken_pipe_ends_the_job_as_without_us():
 
 def test_disabled_is_a_plain_exec():
     env = {**os.environ, "RANKSCOPE_DISABLE": "1"}
-    result = run("sh", "-c", f"echo $$; exec {SHELL_PREFIX} sh -c 'echo $$; {SIGNAL_STATE}'", prefix=[], env=env)
+    result = run(
+        "sh", "-c", f"echo $$; exec {SHELL_PREFIX} sh -c 'echo $$; {SIGNAL_STATE}'", prefix=[], env=env
+    )
     first, second, *rest = result.stdout.splitlines()
     assert first == second
     assert rest == run("sh", "-c", SIGNAL_STATE, prefix=[]).stdout.splitlines()
@@ -272,7 +291,7 @@ def test_a_signal_to_us_reaches_the_job_once(started, name):
     process, log, _ = started()
     for count in range(1, 6):
         process.send_signal(getattr(signal, name))
-        until(lambda: len(signals(log)) >= count, f"{name} number {count} arrives")
+        until(lambda count=count: len(signals(log)) >= count, f"{name} number {count} arrives")
     assert finish(process) == 0
     assert signals(log) == [name] * 5
 
@@ -366,7 +385,7 @@ def test_a_typed_key_is_one_signal(terminal, tmp_path, key, name):
     ready(log)
     for count in range(1, 6):
         tty.type(key)
-        until(lambda: len(signals(log)) >= count, f"{name} number {count} arrives")
+        until(lambda count=count: len(signals(log)) >= count, f"{name} number {count} arrives")
     os.kill(tty.pid, signal.SIGUSR1)  # when this has arrived we have taken all that was typed
     until(lambda: len(signals(log)) >= 6, "SIGUSR1 arrives")
     os.kill(tty.pid, signal.SIGINT)  # and one to our pid is one
@@ -599,7 +618,13 @@ def test_we_do_not_wait_for_what_the_job_leaves_behind():
 
 
 # Without root it takes a user namespace, too. A machine that allows neither fails these tests: it cannot run them.
-AS_PID_1 = ["unshare", "--fork", "--pid", "--mount-proc", *(["--user", "--map-root-user"] if os.geteuid() else [])]
+AS_PID_1 = [
+    "unshare",
+    "--fork",
+    "--pid",
+    "--mount-proc",
+    *(["--user", "--map-root-user"] if os.geteuid() else []),
+]
 
 
 def test_as_pid_1_the_end_is_told():
@@ -621,14 +646,16 @@ def test_as_pid_1_signals_from_outside_reach_the_job_once(started, name):
     (pid_1,) = children(process.pid)
     for count in range(1, 4):
         os.kill(pid_1, getattr(signal, name))
-        until(lambda: len(signals(log)) >= count, f"{name} number {count} arrives")
+        until(lambda count=count: len(signals(log)) >= count, f"{name} number {count} arrives")
     os.kill(pid_1, MARKER)
     assert process.wait(HANG) == 0
     assert signals(log) == [name] * 3
 
 
 def test_as_pid_1_a_job_without_a_handler_ends_at_sigterm():
-    process = subprocess.Popen([*AS_PID_1, *RUN, "sh", "-c", "echo ready; exec sleep 1000"], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*AS_PID_1, *RUN, "sh", "-c", "echo ready; exec sleep 1000"], stdout=subprocess.PIPE
+    )
     assert process.stdout.readline() == b"ready\n"
     (pid_1,) = children(process.pid)
     os.kill(pid_1, signal.SIGTERM)

@@ -147,6 +147,10 @@ fn place(
     if path.ends_with(" (deleted)") {
         return Err(Gap::absent(format!("the cgroup of the process was removed: {path}")));
     }
+    // The kernel writes `..` only at the beginning; anywhere else it would lead out of the mount.
+    if components(path).skip(ups(path)).any(|c| c == "..") {
+        return Err(Gap::broken(format!("/proc/<pid>/cgroup: odd path {path}")));
+    }
     let candidates: Vec<&Mount> = reachable(mounts).into_iter().filter(|m| candidate(m)).collect();
     if candidates.is_empty() {
         return Err(Gap::absent(format!(
@@ -170,16 +174,12 @@ fn place(
         return Err(Gap::absent(format!("{why}: {name}:{path}, mounted from {}", roots.join(" and "))));
     };
     let levels = levels_between(path, &mount.root, &mount.mount_point);
-    let why = match version {
-        Version::V1 => format!(
-            "v1: {name} is named in /proc/<pid>/cgroup with path {path}; {} is mounted from {}",
-            mount.mount_point, mount.root
-        ),
-        Version::V2 => format!(
-            "v2: no v1 hierarchy has it; path {path}; {} is mounted from {}",
-            mount.mount_point, mount.root
-        ),
+    let by = match version {
+        Version::V1 => "v1, named",
+        Version::V2 => "v2, no v1 hierarchy named",
     };
+    let why =
+        format!("{by} in /proc/<pid>/cgroup; {} shows the hierarchy from {}", mount.mount_point, mount.root);
     Ok(Hierarchy { version, levels, why })
 }
 
@@ -213,8 +213,11 @@ fn levels_between(path: &str, root: &str, mount_point: &str) -> Vec<Level> {
 /// A login scope isolates nothing by itself: user.slice, session-*.scope, and what a desktop starts below them. A
 /// container that a runtime made there is none.
 pub fn is_login_scope(path: &str) -> bool {
-    const RUNTIMES: [&str; 8] = ["libpod-", "docker-", "crio-", "cri-containerd-", "nerdctl-", "buildah-", "lxc", "kubepods"];
-    let login = |c: &str| c == "user.slice" || c.starts_with("user@") || (c.starts_with("session-") && c.ends_with(".scope"));
+    const RUNTIMES: [&str; 8] =
+        ["libpod-", "docker-", "crio-", "cri-containerd-", "nerdctl-", "buildah-", "lxc", "kubepods"];
+    let login = |c: &str| {
+        c == "user.slice" || c.starts_with("user@") || (c.starts_with("session-") && c.ends_with(".scope"))
+    };
     components(path).any(login) && !components(path).any(|c| RUNTIMES.iter().any(|r| c.starts_with(r)))
 }
 
@@ -298,6 +301,8 @@ mod tests {
     fn login_scopes() {
         assert!(is_login_scope("/user.slice/user-1000.slice/session-2.scope"));
         assert!(!is_login_scope("/system.slice/job.service"));
-        assert!(!is_login_scope("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-ab.scope/container"));
+        assert!(!is_login_scope(
+            "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-ab.scope/container"
+        ));
     }
 }

@@ -8,10 +8,24 @@ use crate::parse::mountinfo::{Mount, holding};
 /// File systems that live on other machines: their identity is (type, source), whatever node asks.
 pub fn is_network_fs(fstype: &str) -> bool {
     const NETWORK: [&str; 14] = [
-        "nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "ceph", "gpfs", "beegfs", "9p", "afs", "glusterfs", "pvfs2", "orangefs",
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "lustre",
+        "ceph",
+        "gpfs",
+        "beegfs",
+        "9p",
+        "afs",
+        "glusterfs",
+        "pvfs2",
+        "orangefs",
     ];
     // FUSE: sshfs, s3fs, gcsfuse, ceph-fuse …; these few are local disks or a view of /proc.
-    let local_fuse = ["fuse.lxcfs", "fuse.overlayfs", "fuse.fuse-overlayfs", "fuse.portal", "fuse.gvfsd-fuse"];
+    let local_fuse =
+        ["fuse.lxcfs", "fuse.overlayfs", "fuse.fuse-overlayfs", "fuse.portal", "fuse.gvfsd-fuse"];
     NETWORK.contains(&fstype) || (fstype.starts_with("fuse.") && !local_fuse.contains(&fstype))
 }
 
@@ -26,7 +40,12 @@ pub fn pod(boot_id: Option<&str>, namespace: u64) -> Option<Arc<str>> {
 }
 
 /// (boot id, inode of the pid namespace, pid, start time).
-pub fn process(boot_id: Option<&str>, namespace: Option<u64>, pid: u32, start_ticks: u64) -> Option<Arc<str>> {
+pub fn process(
+    boot_id: Option<&str>,
+    namespace: Option<u64>,
+    pid: u32,
+    start_ticks: u64,
+) -> Option<Arc<str>> {
     Some(format!("process:{}:{}:{pid}:{start_ticks}", boot_id?, namespace?).into())
 }
 
@@ -47,7 +66,10 @@ pub fn mount(boot_id: Option<&str>, mount: &Mount) -> Option<Arc<str>> {
 pub fn rootfs(boot_id: Option<&str>, mount: &Mount, fragment_size: u64, blocks: u64) -> Option<Arc<str>> {
     let boot_id = boot_id?;
     let store = mount.super_option("upperdir").map(|upper| {
-        ["/snapshots/", "/overlay2/"].iter().find_map(|cut| Some(&upper[..upper.find(cut)? + cut.len() - 1])).unwrap_or(upper)
+        ["/snapshots/", "/overlay2/"]
+            .iter()
+            .find_map(|cut| Some(&upper[..upper.find(cut)? + cut.len() - 1]))
+            .unwrap_or(upper)
     });
     Some(match store.filter(|_| mount.fstype == "overlay") {
         Some(store) => format!("rootfs:{boot_id}:{store}:{fragment_size}:{blocks}").into(),
@@ -92,7 +114,9 @@ mod tests {
     #[test]
     fn overlays_on_one_store_are_one_disk() {
         let of = |id: &str| {
-            let text = format!("1 0 0:{id} / / rw - overlay overlay rw,lowerdir=/l,upperdir=/var/lib/containerd/snap/snapshots/{id}/fs,workdir=/w\n");
+            let text = format!(
+                "1 0 0:{id} / / rw - overlay overlay rw,lowerdir=/l,upperdir=/var/lib/containerd/snap/snapshots/{id}/fs,workdir=/w\n"
+            );
             rootfs(Some("b"), &mountinfo::parse(text.as_bytes())[0], 4096, 100).unwrap()
         };
         assert_eq!(of("41"), of("42"));
@@ -103,7 +127,9 @@ mod tests {
 
     #[test]
     fn lxcfs_covers_a_file_not_its_neighbours() {
-        let mounts = mountinfo::parse(b"1 0 0:5 / /proc rw - proc proc rw\n2 1 0:6 /proc/stat /proc/stat rw - fuse.lxcfs lxcfs rw\n");
+        let mounts = mountinfo::parse(
+            b"1 0 0:5 / /proc rw - proc proc rw\n2 1 0:6 /proc/stat /proc/stat rw - fuse.lxcfs lxcfs rw\n",
+        );
         assert_eq!(covered_by(&mounts, "/proc/stat").map(|m| m.fstype.as_str()), Some("fuse.lxcfs"));
         assert_eq!(covered_by(&mounts, "/proc/meminfo"), None);
         assert!(!is_network_fs("fuse.lxcfs") && is_network_fs("fuse.sshfs") && is_network_fs("nfs4"));

@@ -26,8 +26,12 @@ pub enum Netdev {
 /// `Pod` or `Node`, and why.
 pub fn scope(netdev: Netdev, interfaces: &[Interface]) -> (Scope, &'static str) {
     match netdev {
-        Netdev::Budget => (Scope::Node, "/proc/sys/net/core/netdev_budget exists: the initial network namespace"),
-        Netdev::NoBudget => (Scope::Pod, "/proc/sys/net/core has no netdev_budget: a network namespace of its own"),
+        Netdev::Budget => {
+            (Scope::Node, "/proc/sys/net/core/netdev_budget exists: the initial network namespace")
+        }
+        Netdev::NoBudget => {
+            (Scope::Pod, "/proc/sys/net/core has no netdev_budget: a network namespace of its own")
+        }
         Netdev::Unknown => {
             let bridge = interfaces.iter().any(|i| i.bridged || is_bridge_name(&i.name));
             let veth = interfaces.iter().any(|i| i.name.starts_with("veth") || i.name.starts_with("cali"));
@@ -48,8 +52,24 @@ fn is_bridge_name(name: &str) -> bool {
 /// Interfaces whose traffic passes another interface of the namespace as well.
 fn is_duplicate(interface: &Interface) -> bool {
     const VIRTUAL: [&str; 18] = [
-        "veth", "cali", "flannel", "vxlan", "geneve", "genev_sys", "tunl", "sit", "gre", "erspan", "ip6", "ip_vti",
-        "dummy", "ifb", "wg", "tun", "kube-ipvs", "nodelocaldns",
+        "veth",
+        "cali",
+        "flannel",
+        "vxlan",
+        "geneve",
+        "genev_sys",
+        "tunl",
+        "sit",
+        "gre",
+        "erspan",
+        "ip6",
+        "ip_vti",
+        "dummy",
+        "ifb",
+        "wg",
+        "tun",
+        "kube-ipvs",
+        "nodelocaldns",
     ];
     let name = interface.name.as_str();
     interface.bridged || is_bridge_name(name) || VIRTUAL.iter().any(|p| name.starts_with(p))

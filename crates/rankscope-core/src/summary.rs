@@ -80,7 +80,8 @@ pub struct Collector {
 
 impl Collector {
     pub fn add(&mut self, sample: &Sample, readings: &Readings) {
-        let elapsed = if self.first_ns.is_some() { sample.boottime_ns.saturating_sub(self.last_ns) } else { 0 };
+        let elapsed =
+            if self.first_ns.is_some() { sample.boottime_ns.saturating_sub(self.last_ns) } else { 0 };
         let first = *self.first_ns.get_or_insert(sample.boottime_ns);
         self.last_ns = sample.boottime_ns;
         self.summary.samples += 1;
@@ -160,14 +161,20 @@ impl Collector {
             let max = self.summary.cpu.as_ref().map_or(0.0, |c| c.max_cores);
             let now = value(readings, &series::CONTAINER_CPU_USAGE).unwrap_or(0.0);
             self.summary.cpu = Some(Cpu {
-                mean_cores: if self.summary.seconds > 0.0 { used as f64 / 1e9 / self.summary.seconds } else { 0.0 },
+                mean_cores: if self.summary.seconds > 0.0 {
+                    used as f64 / 1e9 / self.summary.seconds
+                } else {
+                    0.0
+                },
                 max_cores: now.max(max),
                 limit_cores: limit.as_ref().map(|l| l.cores),
                 level: limit.and_then(|l| l.level.and(l.origin.level.clone())),
             });
         }
         for level in &cpu.levels {
-            let (Ok(now), Some(path)) = (&level.throttling.value, &level.throttling.origin.level) else { continue };
+            let (Ok(now), Some(path)) = (&level.throttling.value, &level.throttling.origin.level) else {
+                continue;
+            };
             match self.throttling.iter_mut().find(|(p, first, _)| p == path && first.periods <= now.periods) {
                 Some((_, _, last)) => *last = *now,
                 None => self.throttling.push((path.clone(), *now, *now)),
@@ -181,7 +188,8 @@ impl Collector {
         peak.peak_count = peak.peak_count.max(count as u64);
         let megabytes = value(readings, &series::PROCESS_RSS).unwrap_or(0.0);
         peak.peak_rss = peak.peak_rss.max((megabytes * 1e6) as u64);
-        peak.peak_threads = peak.peak_threads.max(value(readings, &series::PROCESS_THREADS).unwrap_or(0.0) as u64);
+        peak.peak_threads =
+            peak.peak_threads.max(value(readings, &series::PROCESS_THREADS).unwrap_or(0.0) as u64);
         self.process_core_seconds += value(readings, &series::PROCESS_CPU).unwrap_or(0.0) * elapsed;
     }
 }

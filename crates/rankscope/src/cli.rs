@@ -140,7 +140,9 @@ fn grace(text: &str) -> Result<f64, String> {
 
 fn mount(text: &str) -> Result<MountOption, String> {
     let (label, path) = text.split_once('=').ok_or("expected LABEL=PATH")?;
-    let safe = !label.is_empty() && label.len() <= 40 && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    let safe = !label.is_empty()
+        && label.len() <= 40
+        && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     if !safe {
         return Err(format!("label `{label}`: letters, digits, _ and - only, at most 40"));
     }
@@ -162,6 +164,11 @@ mod tests {
     #[test]
     fn bounds() {
         assert!(interval("0.01").is_ok() && interval("0.001").is_err() && interval("nan").is_err());
-        assert!(mount("data=/mnt").is_ok() && mount("=/mnt").is_err() && mount("a b=/x").is_err() && mount("a=x").is_err());
+        assert!(
+            mount("data=/mnt").is_ok()
+                && mount("=/mnt").is_err()
+                && mount("a b=/x").is_err()
+                && mount("a=x").is_err()
+        );
     }
 }

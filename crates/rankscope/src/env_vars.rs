@@ -28,15 +28,29 @@ pub fn rank() -> Option<(u32, &'static str)> {
 pub fn job_key() -> Option<String> {
     let torch = || {
         let id = text("TORCHELASTIC_RUN_ID").filter(|id| id != "none")?;
-        Some(format!("{id}-{}-{}", text("MASTER_ADDR").unwrap_or_default(), text("MASTER_PORT").unwrap_or_default()))
+        Some(format!(
+            "{id}-{}-{}",
+            text("MASTER_ADDR").unwrap_or_default(),
+            text("MASTER_PORT").unwrap_or_default()
+        ))
     };
     let slurm = || Some(format!("{}.{}", text("SLURM_JOB_ID")?, text("SLURM_STEP_ID")?));
-    text("RANKSCOPE_JOB").or_else(torch).or_else(slurm).or_else(|| text("PMIX_NAMESPACE")).or_else(|| text("RAY_JOB_ID"))
+    text("RANKSCOPE_JOB")
+        .or_else(torch)
+        .or_else(slurm)
+        .or_else(|| text("PMIX_NAMESPACE"))
+        .or_else(|| text("RAY_JOB_ID"))
 }
 
 /// Ranks in the job.
 pub fn world_size() -> Option<u32> {
-    const LAUNCHERS: [&str; 6] =
-        ["TORCHELASTIC_WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "WORLD_SIZE"];
+    const LAUNCHERS: [&str; 6] = [
+        "TORCHELASTIC_WORLD_SIZE",
+        "SLURM_NTASKS",
+        "OMPI_COMM_WORLD_SIZE",
+        "PMIX_SIZE",
+        "PMI_SIZE",
+        "WORLD_SIZE",
+    ];
     LAUNCHERS.into_iter().find_map(|name| text(name)?.parse().ok())
 }

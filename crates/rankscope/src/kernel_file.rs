@@ -44,7 +44,9 @@ impl KernelFile {
         let bytes = &mut buffer.0;
         let mut filled = 0;
         loop {
-            let n = file.read_at(&mut bytes[filled..], filled as u64).map_err(|e| gap_of(&self.origin.source, &e))?;
+            let n = file
+                .read_at(&mut bytes[filled..], filled as u64)
+                .map_err(|e| gap_of(&self.origin.source, &e))?;
             filled += n;
             if n == 0 || (n < 3 << 10 && filled < bytes.len()) {
                 return Ok(&bytes[..filled]);
@@ -59,7 +61,11 @@ impl KernelFile {
     }
 
     /// The present text, parsed; an odd text is `Broken` with file and line.
-    pub fn parse<T>(&self, buffer: &mut Buffer, parse: impl FnOnce(&[u8]) -> Result<T, Malformed>) -> Measured<T> {
+    pub fn parse<T>(
+        &self,
+        buffer: &mut Buffer,
+        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+    ) -> Measured<T> {
         parse(self.read(buffer)?).map_err(|odd| Gap::broken(format!("{}: {odd}", self.origin.source)))
     }
 

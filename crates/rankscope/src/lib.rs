@@ -60,7 +60,9 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             scope::scope(&scope::Config { request: request(args.target, Options::default(), 1.0), json })
         }
         Command::Doctor(args) => doctor::doctor(&doctor::Config { pid: args.pid, store: args.store, json }),
-        Command::Snapshot(args) => snapshot::snapshot(&snapshot::Config { dir: args.dir, pid: args.pid, json }),
+        Command::Snapshot(args) => {
+            snapshot::snapshot(&snapshot::Config { dir: args.dir, pid: args.pid, json })
+        }
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -95,8 +95,13 @@ impl Machine {
         match &self.tree {
             None => File::open(path),
             Some(tree) => {
-                let file = File::from(tree.openat2(path, libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY)?);
-                if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::from(io::ErrorKind::InvalidInput)) }
+                let file =
+                    File::from(tree.openat2(path, libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY)?);
+                if file.metadata()?.is_file() {
+                    Ok(file)
+                } else {
+                    Err(io::Error::from(io::ErrorKind::InvalidInput))
+                }
             }
         }
     }
@@ -108,7 +113,8 @@ impl Machine {
             return Err(Gap::broken(format!("{path} is a FIFO")));
         }
         let mut text = Vec::new();
-        io::Read::read_to_end(&mut io::Read::take(&file, MAX_FILE as u64), &mut text).map_err(|e| gap_of(path, &e))?;
+        io::Read::read_to_end(&mut io::Read::take(&file, MAX_FILE as u64), &mut text)
+            .map_err(|e| gap_of(path, &e))?;
         Ok(text)
     }
 
@@ -127,7 +133,9 @@ impl Machine {
                 let fd = tree.openat2(path, libc::O_PATH | libc::O_NOFOLLOW).ok()?;
                 let mut buffer = [0u8; 4096];
                 // SAFETY: fd is open, the empty path names it, and the buffer's length is given.
-                let n = unsafe { libc::readlinkat(fd.as_raw_fd(), c"".as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) };
+                let n = unsafe {
+                    libc::readlinkat(fd.as_raw_fd(), c"".as_ptr(), buffer.as_mut_ptr().cast(), buffer.len())
+                };
                 let n = usize::try_from(n).ok()?;
                 return Some(String::from_utf8_lossy(&buffer[..n]).into_owned());
             }
@@ -195,7 +203,9 @@ impl TreeMeta {
     /// Each field on its own: one that is odd is left out.
     fn parse(json: &Value) -> TreeMeta {
         let entries = |key: &str| json.get(key).and_then(Value::as_object).into_iter().flatten();
-        let field = |of: &Value, name: &str| of.get(name).or_else(|| of.get(format!("f_{name}"))).and_then(Value::as_u64);
+        let field = |of: &Value, name: &str| {
+            of.get(name).or_else(|| of.get(format!("f_{name}"))).and_then(Value::as_u64)
+        };
         let space = |v: &Value| {
             Some(Space {
                 fragment_size: field(v, "frsize")?,

@@ -43,7 +43,10 @@ impl Sampler {
     pub fn start(config: Config, probe: Option<Client>, writer: Writer) -> std::io::Result<Sampler> {
         let (stop, stopped) = mpsc::channel();
         let (hand_back, done) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("rankscope-sampler".to_owned()).stack_size(256 << 10).spawn(move || {
+        let thread = std::thread::Builder::new()
+            .name("rankscope-sampler".to_owned())
+            .stack_size(256 << 10)
+            .spawn(move || {
             let recording = Loop::new(config, probe, writer).run(&stopped);
             // Nobody listens any more when the last sample came too late.
             let _ = hand_back.send(recording);

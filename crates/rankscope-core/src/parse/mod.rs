@@ -29,7 +29,14 @@ impl fmt::Display for Malformed {
 
 /// Lines without their newline, numbered from 1.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
-    text.split(|b| *b == b'\n').zip(1u32..).filter(|(line, _)| !line.is_empty()).map(|(line, n)| (n, line))
+    let mut rest = Some(text);
+    let next = move || {
+        let text = rest?;
+        let end = memchr::memchr(b'\n', text);
+        rest = end.map(|end| &text[end + 1..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    };
+    std::iter::from_fn(next).zip(1u32..).filter(|(line, _)| !line.is_empty()).map(|(line, n)| (n, line))
 }
 
 /// Tokens between blanks.

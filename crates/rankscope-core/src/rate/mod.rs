@@ -26,6 +26,7 @@ pub struct Running {
     limit_hits: SinceStart,
     sampled_peak: u64,
     trend: Trend,
+    processes: process::Origins,
     noted: Vec<Arc<Origin>>,
 }
 

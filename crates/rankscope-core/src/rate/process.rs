@@ -1,8 +1,10 @@
 //! The rank's process tree: sums over its processes, and their growth although processes come and go.
 
+use std::sync::Arc;
+
 use super::{Interval, Running, first_sample, megabytes, miss, put};
 use crate::gap::{Gap, Measured, Reason};
-use crate::reading::Readings;
+use crate::reading::{Origin, Readings};
 use crate::sample::{Process, Processes};
 use crate::series::{self, Series};
 
@@ -26,32 +28,68 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
         let gap = Gap::absent("no process of the tree could be read: it has ended, or /proc hides it");
         return ALL.into_iter().for_each(|series| miss(out, series, &gap));
     }
-    let mut noted = |what: &str, unreadable: u32| {
-        let of = (unreadable > 0).then(|| format!("{unreadable} of the tree's processes not readable"));
-        let notes: Vec<&str> = [what, of.as_deref().unwrap_or("")].into_iter().filter(|n| !n.is_empty()).collect();
-        running.noted(&now.origin, None, (!notes.is_empty()).then(|| notes.join("; ")))
-    };
-    let plain = noted("", now.unreadable);
-    let shared = noted("over-counts shared pages", now.unreadable);
-    let through_calls = "bytes through read and write calls: page cache, pipes and sockets included";
-    let calls = noted(through_calls, now.unreadable + now.io_unreadable);
-    put(out, &series::PROCESS_RSS, sum(&tree, |p| p.rss).map(megabytes), &shared);
+    let origins = running.processes.of(now);
+    let [plain, shared, rollup, calls] = &origins;
+    put(out, &series::PROCESS_RSS, sum(&tree, |p| p.rss).map(megabytes), shared);
     let pss = now.pss.clone().and_then(|()| whole(&tree, |p| p.pss)).map(megabytes);
-    put(out, &series::PROCESS_PSS, pss, &plain);
+    put(out, &series::PROCESS_PSS, pss, rollup);
     let vanished = vanished(interval, now);
     let ticks = growth(interval, now, &vanished, |p| p.cpu_ticks);
     let per_second = interval.current.units.ticks_per_second.max(1) as f64;
-    put(out, &series::PROCESS_CPU, ticks.map(|t| t as f64 / per_second / interval.seconds), &plain);
+    put(out, &series::PROCESS_CPU, ticks.map(|t| t as f64 / per_second / interval.seconds), plain);
     let alive = tree.iter().filter(|p| !p.zombie).count();
-    put(out, &series::PROCESS_COUNT, Ok(alive as f64), &plain);
+    put(out, &series::PROCESS_COUNT, Ok(alive as f64), plain);
     let threads = sum(&tree, |p| if p.zombie { Some(0) } else { p.threads });
-    put(out, &series::PROCESS_THREADS, threads.map(|n| n as f64), &plain);
+    put(out, &series::PROCESS_THREADS, threads.map(|n| n as f64), plain);
     for (series, field) in [
         (&series::PROCESS_READ_RATE, (|p| p.read) as fn(&Process) -> Option<u64>),
         (&series::PROCESS_WRITE_RATE, |p| p.write),
     ] {
         let bytes = growth(interval, now, &vanished, field);
-        put(out, series, bytes.map(|b| megabytes(b) / interval.seconds), &calls);
+        put(out, series, bytes.map(|b| megabytes(b) / interval.seconds), calls);
+    }
+}
+
+/// Origins of the process series, made anew when the tree or what could not be read of it changes.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    made_for: Option<(Arc<Origin>, u32, u32)>,
+    /// stat, stat with its caveat, smaps_rollup, io.
+    made: Option<[Arc<Origin>; 4]>,
+}
+
+impl Origins {
+    fn of(&mut self, now: &Processes) -> [Arc<Origin>; 4] {
+        let fits = self.made_for.as_ref().is_some_and(|(origin, unreadable, io)| {
+            Arc::ptr_eq(origin, &now.origin) && (*unreadable, *io) == (now.unreadable, now.io_unreadable)
+        });
+        match (&self.made, fits) {
+            (Some(made), true) => made.clone(),
+            _ => {
+                self.made_for = Some((now.origin.clone(), now.unreadable, now.io_unreadable));
+                self.made.insert(Origins::make(now)).clone()
+            }
+        }
+    }
+
+    fn make(now: &Processes) -> [Arc<Origin>; 4] {
+        let origin = |file: &str, what: &str, unreadable: u32| {
+            let of = (unreadable > 0).then(|| format!("{unreadable} of the tree's processes not readable"));
+            let notes = [what, of.as_deref().unwrap_or("")].into_iter().filter(|n| !n.is_empty());
+            let note = notes.collect::<Vec<_>>().join("; ");
+            Arc::new(Origin {
+                source: format!("{}/{file}", now.origin.source).into(),
+                note: (!note.is_empty()).then(|| note.into()),
+                ..Origin::clone(&now.origin)
+            })
+        };
+        let through_calls = "bytes through read and write calls: page cache, pipes and sockets included";
+        [
+            origin("stat", "", now.unreadable),
+            origin("stat", "over-counts shared pages", now.unreadable),
+            origin("smaps_rollup", "", now.unreadable),
+            origin("io", through_calls, now.unreadable + now.io_unreadable),
+        ]
     }
 }
 
@@ -70,7 +108,8 @@ fn whole(tree: &[&Process], field: impl Fn(&Process) -> Option<u64>) -> Measured
     match live().filter(|p| field(p).is_none()).count() {
         0 => sum(tree, field),
         n => {
-            let detail = format!("not readable for {n} of {} processes; RSS is the fall-back", live().count());
+            let detail =
+                format!("not readable for {n} of {} processes; RSS is the fall-back", live().count());
             Err(Gap::new(Reason::Denied, detail))
         }
     }
@@ -137,8 +176,6 @@ fn survivor(then: &Processes, now: &Processes, of: &Process) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::Origin;
-    use std::sync::Arc;
 
     fn process(pid: u32, parent: u32, start_ticks: u64, cpu: u64) -> Process {
         Process {
@@ -158,7 +195,14 @@ mod tests {
 
     fn tree(now_ticks: u64, list: Vec<Process>) -> Processes {
         let origin = Arc::new(Origin { identity: None, source: "/proc".into(), level: None, note: None });
-        Processes { list, now_ticks, origin, unreadable: 0, io_unreadable: 0, pss: Err(Gap::new(Reason::Off, "")) }
+        Processes {
+            list,
+            now_ticks,
+            origin,
+            unreadable: 0,
+            io_unreadable: 0,
+            pss: Err(Gap::new(Reason::Off, "")),
+        }
     }
 
     /// What the tree used between the two, through the real stage.

@@ -39,14 +39,17 @@ pub fn doctor(config: &Config) -> Result<u8, String> {
     let mut measurement = Measurement::start(&request)?;
     measurement.second_reading();
     let readings = &measurement.readings;
-    let mut checks: Vec<Check> = SERIES.iter().map(|(what, series, remedy)| by_series(readings, what, series, remedy)).collect();
+    let mut checks: Vec<Check> =
+        SERIES.iter().map(|(what, series, remedy)| by_series(readings, what, series, remedy)).collect();
     checks.push(network(&measurement.sources));
     checks.push(node_identity(&measurement.sources));
     checks.extend(oom_group(&measurement.sources));
     checks.push(record(config));
     let failed = checks.iter().any(|c| !c.works && c.what == RECORD);
     match config.json {
-        true => printer::data(&json!({ "checks": checks.iter().map(Check::json).collect::<Vec<_>>() }).to_string()),
+        true => printer::data(
+            &json!({ "checks": checks.iter().map(Check::json).collect::<Vec<_>>() }).to_string(),
+        ),
         false => printer::data(&checks.iter().map(Check::text).collect::<Vec<_>>().join("\n")),
     }
     Ok(if failed { exit::FINDING } else { exit::DONE })
@@ -58,21 +61,50 @@ type Row = (&'static str, &'static Series, &'static str);
 
 /// What stands for a capability, and what would help where it is missing.
 static SERIES: [Row; 12] = [
-    ("node CPU", &series::NODE_CPU_UTILIZATION, "mount /proc; under gVisor, Kata or lxcfs the node's values can't be had"),
+    (
+        "node CPU",
+        &series::NODE_CPU_UTILIZATION,
+        "mount /proc; under gVisor, Kata or lxcfs the node's values can't be had",
+    ),
     ("node pressure", &series::NODE_PRESSURE_CPU, "start the kernel with psi=1 (Linux 4.20 and later)"),
-    ("container memory", &series::CONTAINER_MEMORY_WORKING_SET, "mount the cgroup file system read-only at /sys/fs/cgroup; on a bare host there is no container to measure"),
-    ("memory limit", &series::CONTAINER_MEMORY_LIMIT, "set a memory limit; one above a private cgroup namespace is seen only from the host"),
+    (
+        "container memory",
+        &series::CONTAINER_MEMORY_WORKING_SET,
+        "mount the cgroup file system read-only at /sys/fs/cgroup; on a bare host there is no container to measure",
+    ),
+    (
+        "memory limit",
+        &series::CONTAINER_MEMORY_LIMIT,
+        "set a memory limit; one above a private cgroup namespace is seen only from the host",
+    ),
     ("OOM kill counter", &series::CONTAINER_MEMORY_OOM_KILLS, "Linux 4.13 and later (v1), 4.19 (v2)"),
-    ("kernel's memory peak", &series::CONTAINER_MEMORY_PEAK, "Linux 5.19 and later on cgroup v2; until then the peak is sampled"),
-    ("container CPU", &series::CONTAINER_CPU_USAGE, "mount the cgroup file system; on a bare host there is no container to measure"),
+    (
+        "kernel's memory peak",
+        &series::CONTAINER_MEMORY_PEAK,
+        "Linux 5.19 and later on cgroup v2; until then the peak is sampled",
+    ),
+    (
+        "container CPU",
+        &series::CONTAINER_CPU_USAGE,
+        "mount the cgroup file system; on a bare host there is no container to measure",
+    ),
     ("CPU throttling", &series::CONTAINER_CPU_THROTTLED_SECONDS, "enable the cpu controller for the cgroup"),
     ("container I/O", &series::CONTAINER_IO_READ, "enable the io (v1: blkio) controller for the cgroup"),
     ("container pressure", &series::CONTAINER_MEMORY_PRESSURE_FULL, "cgroup v2 with psi=1"),
-    ("file systems", &series::ROOTFS_USAGE, "the helper process must be able to start, and the mount to answer"),
+    (
+        "file systems",
+        &series::ROOTFS_USAGE,
+        "the helper process must be able to start, and the mount to answer",
+    ),
     ("process I/O", &series::PROCESS_READ_RATE, "run as the same user as the job, or under `rankscope run`"),
 ];
 
-fn by_series(readings: &Readings, what: &'static str, series: &'static Series, remedy: &'static str) -> Check {
+fn by_series(
+    readings: &Readings,
+    what: &'static str,
+    series: &'static Series,
+    remedy: &'static str,
+) -> Check {
     let found = readings.present.iter().find(|r| std::ptr::eq(r.series, series));
     match found {
         Some(r) => {
@@ -95,7 +127,12 @@ fn network(sources: &Sources) -> Check {
 fn node_identity(sources: &Sources) -> Check {
     let what = "node identity";
     match &sources.host.node {
-        Some(id) => Check { what, works: true, detail: format!("{id}, called {}", sources.host.node_name), remedy: None },
+        Some(id) => Check {
+            what,
+            works: true,
+            detail: format!("{id}, called {}", sources.host.node_name),
+            remedy: None,
+        },
         None => Check {
             what,
             works: false,
@@ -111,7 +148,9 @@ fn oom_group(sources: &Sources) -> Option<Check> {
     Some(Check {
         what: "supervisor outlives an OOM kill",
         works: false,
-        detail: format!("memory.oom.group is 1 at {level}: an OOM kill takes every process there, a supervisor included"),
+        detail: format!(
+            "memory.oom.group is 1 at {level}: an OOM kill takes every process there, a supervisor included"
+        ),
         remedy: Some("put the store on a volume, so that the record survives"),
     })
 }
@@ -126,7 +165,12 @@ fn record(config: &Config) -> Check {
     };
     match store::would_go_to(&target) {
         Ok(base) => Check { what: RECORD, works: true, detail: base.display().to_string(), remedy: None },
-        Err(why) => Check { what: RECORD, works: false, detail: why, remedy: Some("give a writable local directory with --store") },
+        Err(why) => Check {
+            what: RECORD,
+            works: false,
+            detail: why,
+            remedy: Some("give a writable local directory with --store"),
+        },
     }
 }
 

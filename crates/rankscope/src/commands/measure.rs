@@ -62,7 +62,10 @@ impl Measurement {
             let pid = request.pid.or(machine.recorded_pid());
             let target = pid.map_or(Target::AllRecorded, Target::Process);
             let dated = machine.taken_unix_ms().is_some();
-            Ok::<_, String>(Measurement::new(Sources::new(machine, Options { target, ..request.options.clone() }, None), dated))
+            Ok::<_, String>(Measurement::new(
+                Sources::new(machine, Options { target, ..request.options.clone() }, None),
+                dated,
+            ))
         };
         let mut before = open(first)?;
         let Some(second) = second else { return Ok(before) };
@@ -75,8 +78,13 @@ impl Measurement {
             _ => request.interval.as_secs_f64(),
         };
         let start = before.previous.take().map(|s| Sample { boottime_ns: 1_000_000_000, ..s });
-        let end = after.previous.take().map(|s| Sample { boottime_ns: 1_000_000_000 + (elapsed * 1e9) as u64, ..s });
-        let (Some(start), Some(end)) = (start, end) else { return Err("the trees could not be read".to_owned()) };
+        let end = after
+            .previous
+            .take()
+            .map(|s| Sample { boottime_ns: 1_000_000_000 + (elapsed * 1e9) as u64, ..s });
+        let (Some(start), Some(end)) = (start, end) else {
+            return Err("the trees could not be read".to_owned());
+        };
         after.running = Running::default();
         rates(None, &start, &mut after.running, &mut after.readings);
         rates(Some(&start), &end, &mut after.running, &mut after.readings);

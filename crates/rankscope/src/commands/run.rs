@@ -92,7 +92,9 @@ fn start_writer(config: &Config, start_unix_ms: i64, start_boottime_ns: u64) -> 
         world_size: env_vars::world_size(),
         start_unix_ms,
         start_boottime_ns,
-        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned()),
+        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .ok()
+            .map(|id| id.trim().to_owned()),
         interval: config.interval,
         window: config.window,
         program: config.cmd.first().map(|c| c.to_string_lossy().into_owned()).unwrap_or_default(),

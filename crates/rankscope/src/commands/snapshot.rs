@@ -11,11 +11,11 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::exit;
+use crate::clock;
 use crate::machine::{Machine, TREE_FILE};
 use crate::printer;
 use crate::probe::Client;
 use crate::sources::{Options, Sources, Target};
-use crate::clock;
 
 pub struct Config {
     pub dir: PathBuf,
@@ -60,7 +60,8 @@ pub fn snapshot(config: &Config) -> Result<u8, String> {
     let options = Options { target: Target::Process(pid), ..Options::default() };
     let mut sources = Sources::new(Machine::live(), options, None);
     let sample = sources.read();
-    let pids: BTreeSet<u32> = sample.processes.iter().flat_map(|p| &p.list).map(|p| p.pid).chain([pid]).collect();
+    let pids: BTreeSet<u32> =
+        sample.processes.iter().flat_map(|p| &p.list).map(|p| p.pid).chain([pid]).collect();
     pids.iter().for_each(|pid| tree.process(*pid));
     tree.link("/proc/self", &pid.to_string());
     let dirs = sources.cgroups.directories();
@@ -131,7 +132,10 @@ impl Tree<'_> {
             let path = format!("{}/{name}", dir.trim_end_matches('/'));
             let is_file = fs::symlink_metadata(&path).is_ok_and(|m| m.is_file());
             // Member pids of the whole node, and files whose reading has an effect, are left out.
-            if is_file && !NOT_READ.contains(&name.as_str()) && !["tasks", "cgroup.threads"].contains(&name.as_str()) {
+            if is_file
+                && !NOT_READ.contains(&name.as_str())
+                && !["tasks", "cgroup.threads"].contains(&name.as_str())
+            {
                 self.copy(&path);
             }
         }

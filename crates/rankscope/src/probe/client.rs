@@ -62,7 +62,8 @@ impl Client {
     /// Asks about a path, unless a question about it is open or it was asked a moment ago.
     pub fn ask(&mut self, path: &str) {
         let now = Instant::now();
-        if self.paths.get(path).is_some_and(|p| p.open || now - p.asked_at < ASK_EVERY) || path.contains('\0') {
+        if self.paths.get(path).is_some_and(|p| p.open || now - p.asked_at < ASK_EVERY) || path.contains('\0')
+        {
             return;
         }
         let mut request = path.as_bytes().to_vec();
@@ -71,16 +72,17 @@ impl Client {
         if self.requests.write(&request).is_ok_and(|n| n == request.len()) {
             self.asked += 1;
             self.waiting.insert(self.asked, path.to_owned());
-            let entry = self.paths.entry(path.to_owned()).or_insert(Path { last: None, asked_at: now, open: true });
+            let entry =
+                self.paths.entry(path.to_owned()).or_insert(Path { last: None, asked_at: now, open: true });
             entry.asked_at = now;
             entry.open = true;
         }
     }
 
-    /// The newest answer about a path.
-    pub fn answer(&mut self, path: &str) -> Measured<Space> {
-        self.take_answers();
-        let late = |seconds: u64| Gap::new(Reason::Late, format!("statvfs({path}): no answer for {seconds} s"));
+    /// The newest answer about a path, of those that were taken.
+    pub fn answer(&self, path: &str) -> Measured<Space> {
+        let late =
+            |seconds: u64| Gap::new(Reason::Late, format!("statvfs({path}): no answer for {seconds} s"));
         match self.paths.get(path) {
             None => Err(Gap::new(Reason::Late, format!("statvfs({path}): the helper takes no question"))),
             Some(p) if p.open && p.asked_at.elapsed() > LATE_AFTER => Err(late(LATE_AFTER.as_secs())),
@@ -104,13 +106,17 @@ impl Client {
         }
     }
 
-    fn take_answers(&mut self) {
+    /// Takes the answers that have come.
+    pub fn take_answers(&mut self) {
         let mut buffer = [0u8; ANSWER_BYTES * 16];
-        while let Ok(n) = self.answers.read(&mut buffer) {
-            if n == 0 {
+        while !self.waiting.is_empty() {
+            match self.answers.read(&mut buffer) {
+                Ok(n) if n > 0 => self.partial.extend_from_slice(&buffer[..n]),
+                _ => break,
+            }
+            if self.partial.len() >= self.waiting.len() * ANSWER_BYTES {
                 break;
             }
-            self.partial.extend_from_slice(&buffer[..n]);
         }
         let whole = self.partial.len() / ANSWER_BYTES * ANSWER_BYTES;
         let answers: Vec<u8> = self.partial.drain(..whole).collect();

@@ -29,12 +29,20 @@ impl BlockIoSource {
             Version::V1 => {
                 // With descendants, as on v2, where the kernel has it.
                 let recursive = "blkio.throttle.io_service_bytes_recursive";
-                let name = if machine.exists(&path(own, recursive)) { recursive } else { "blkio.throttle.io_service_bytes" };
+                let name = if machine.exists(&path(own, recursive)) {
+                    recursive
+                } else {
+                    "blkio.throttle.io_service_bytes"
+                };
                 (name, Some("writeback of buffered writes is charged to nobody on cgroup v1".into()))
             }
         };
         let origin = Origin { note, ..place.origin(own, name) };
-        Ok(BlockIoSource { version: place.version, file: KernelFile::open(machine, origin), stacked: HashMap::new() })
+        Ok(BlockIoSource {
+            version: place.version,
+            file: KernelFile::open(machine, origin),
+            stacked: HashMap::new(),
+        })
     }
 
     pub fn read(&mut self, machine: &Machine, buffer: &mut Buffer) -> Raw<Vec<DeviceBytes>> {
@@ -54,7 +62,8 @@ impl BlockIoSource {
         let key = (device.major, device.minor);
         *self.stacked.entry(key).or_insert_with(|| {
             let dir = format!("/sys/dev/block/{}:{}", key.0, key.1);
-            !machine.list(&format!("{dir}/slaves")).is_empty() || machine.exists(&format!("{dir}/loop/backing_file"))
+            !machine.list(&format!("{dir}/slaves")).is_empty()
+                || machine.exists(&format!("{dir}/loop/backing_file"))
         })
     }
 }

@@ -66,7 +66,9 @@ pub fn path(level: &Level, file: &str) -> String {
 /// Files that show that a directory has a controller, v1 and v2.
 fn witness(controller: Controller, version: Version) -> &'static [&'static str] {
     match (controller, version) {
-        (Controller::Memory, Version::V1) => &["memory.usage_in_bytes", "memory.limit_in_bytes", "memory.stat"],
+        (Controller::Memory, Version::V1) => {
+            &["memory.usage_in_bytes", "memory.limit_in_bytes", "memory.stat"]
+        }
         (Controller::Memory, Version::V2) => &["memory.current", "memory.max", "memory.stat"],
         (Controller::Cpu, Version::V1) => &["cpu.cfs_quota_us", "cpu.shares", "cpu.stat"],
         (Controller::Cpu | Controller::CpuAcct, Version::V2) => &["cpu.weight", "cpu.max"],
@@ -81,12 +83,8 @@ fn witness(controller: Controller, version: Version) -> &'static [&'static str] 
 
 impl Cgroups {
     pub fn resolve(machine: &Machine, host: &Host, pid: &str) -> Cgroups {
-        let origin = Origin {
-            identity: None,
-            source: format!("/proc/{pid}/cgroup").into(),
-            level: None,
-            note: None,
-        };
+        let origin =
+            Origin { identity: None, source: format!("/proc/{pid}/cgroup").into(), level: None, note: None };
         let membership = KernelFile::open(machine, origin);
         let text = machine.read(&membership.origin.source);
         let memberships = cgroup_file::parse(text.as_deref().unwrap_or_default());
@@ -122,14 +120,23 @@ impl Cgroups {
 
     /// The directories of all visible levels under all controllers.
     pub fn directories(&self) -> BTreeSet<String> {
-        let places = [&self.memory, &self.cpu, &self.cpu_accounting, &self.cpuset, &self.io, &self.pids, &self.unified];
+        let places = [
+            &self.memory,
+            &self.cpu,
+            &self.cpu_accounting,
+            &self.cpuset,
+            &self.io,
+            &self.pids,
+            &self.unified,
+        ];
         places.into_iter().flatten().flat_map(|p| &p.levels).map(|l| l.dir.clone()).collect()
     }
 
     /// The level whose memory.oom.group is 1: an OOM kill there takes every process of it.
     pub fn oom_group(&self, machine: &Machine) -> Option<&str> {
         let memory = self.memory.as_ref().ok()?;
-        let set = |l: &&Level| machine.read(&path(l, "memory.oom.group")).is_ok_and(|t| t.trim_ascii() == b"1");
+        let set =
+            |l: &&Level| machine.read(&path(l, "memory.oom.group")).is_ok_and(|t| t.trim_ascii() == b"1");
         memory.levels.iter().find(set).map(|l| &*l.path)
     }
 
@@ -138,7 +145,7 @@ impl Cgroups {
         let families = [("memory", &self.memory), ("cpu", &self.cpu)];
         let contained = families.into_iter().find_map(|(name, place)| {
             let place = place.as_ref().ok().filter(|p| p.container.is_ok())?;
-            Some(format!("its {name} cgroup {} is its own: {}", place.own().path, place.why))
+            Some(format!("the {name} cgroup {} is not the root ({})", place.own().path, place.why))
         });
         let gap = |place: &Measured<Place>| match place {
             Ok(place) => place.container.as_ref().err().map(|g| g.detail.to_string()).unwrap_or_default(),
@@ -158,19 +165,29 @@ impl Place {
         // A recorded tree does not keep empty directories; on a running machine the process's own cgroup is there.
         let own = hierarchy.own();
         if machine.is_live() && !machine.exists(&own.dir) {
-            return Err(Gap::absent(format!("{}: no such directory, so the path does not fit the mount", own.dir)));
+            return Err(Gap::absent(format!(
+                "{}: no such directory, so the path does not fit the mount",
+                own.dir
+            )));
         }
         if let Some(at) = hierarchy.levels.iter().position(has) {
             return Ok(Place::at(machine, host, hierarchy, at));
         }
         // cpu.stat gives the usage also where the controller is not enabled.
-        if matches!(controller, Controller::Cpu | Controller::CpuAcct) && machine.exists(&path(own, "cpu.stat")) {
+        if matches!(controller, Controller::Cpu | Controller::CpuAcct)
+            && machine.exists(&path(own, "cpu.stat"))
+        {
             return Ok(Place::at(machine, host, hierarchy, 0));
         }
-        let enabled = machine.read(&path(own, "cgroup.controllers")).map(|t| String::from_utf8_lossy(&t).trim().to_owned());
+        let enabled = machine
+            .read(&path(own, "cgroup.controllers"))
+            .map(|t| String::from_utf8_lossy(&t).trim().to_owned());
         let name = controller.v1_name();
         Err(Gap::absent(match enabled {
-            Ok(enabled) => format!("the {name} controller is not enabled for {} or above ({} has: {enabled})", own.path, own.dir),
+            Ok(enabled) => format!(
+                "the {name} controller is not enabled for {} or above ({} has: {enabled})",
+                own.path, own.dir
+            ),
             Err(_) => format!("no {} in {} or above", files[0], own.dir),
         }))
     }
@@ -179,7 +196,10 @@ impl Place {
         let mut why = hierarchy.why;
         let mut levels = hierarchy.levels;
         if at > 0 {
-            why.push_str(&format!("; {} has no such controller, so {} speaks", levels[0].path, levels[at].path));
+            why.push_str(&format!(
+                "; {} has no such controller, so {} speaks",
+                levels[0].path, levels[at].path
+            ));
             levels.drain(..at);
         }
         let identity = machine
@@ -197,7 +217,10 @@ fn is_container(machine: &Machine, version: Version, levels: &[Level]) -> Measur
         return Err(not_a_container(format!("the process is in the root cgroup ({})", own.dir)));
     }
     if cgroup::is_login_scope(&own.path) && !levels.iter().any(|l| is_limited(machine, version, l)) {
-        return Err(not_a_container(format!("{} is a login scope, and nothing on its path is limited", own.path)));
+        return Err(not_a_container(format!(
+            "{} is a login scope, and nothing on its path is limited",
+            own.path
+        )));
     }
     Ok(())
 }
@@ -208,7 +231,9 @@ fn is_real_root(machine: &Machine, version: Version, level: &Level) -> bool {
     match version {
         Version::V1 => has("release_agent"),
         Version::V2 => {
-            !["cgroup.type", "cgroup.events", "memory.current", "memory.max", "cpu.max", "pids.max"].into_iter().any(has)
+            !["cgroup.type", "cgroup.events", "memory.current", "memory.max", "cpu.max", "pids.max"]
+                .into_iter()
+                .any(has)
         }
     }
 }

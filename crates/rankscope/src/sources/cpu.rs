@@ -39,9 +39,10 @@ impl CpuSource {
         let place = contained(&cgroups.cpu);
         let accounting = contained(&cgroups.cpu_accounting);
         let (version, levels) = match (&place, &accounting) {
-            (Ok(place), _) => {
-                (place.version, place.levels.iter().filter_map(|l| LevelFiles::open(machine, place, l)).collect())
-            }
+            (Ok(place), _) => (
+                place.version,
+                place.levels.iter().filter_map(|l| LevelFiles::open(machine, place, l)).collect(),
+            ),
             // Usage is accounted for a group that has no quota of its own.
             (Err(_), Ok(accounting)) => (accounting.version, Vec::new()),
             (Err(gap), Err(_)) => return Err(gap.clone()),
@@ -93,7 +94,8 @@ impl LevelFiles {
     fn quota_v1(&self, period: &KernelFile, buffer: &mut Buffer) -> Measured<Option<f64>> {
         let Some(quota) = self.quota.parse(buffer, limit::cfs_quota)? else { return Ok(None) };
         let period = period.parse(buffer, single)?;
-        let bad = || Gap::broken(format!("{}: quota {quota} in a period of {period}", self.quota.origin.source));
+        let bad =
+            || Gap::broken(format!("{}: quota {quota} in a period of {period}", self.quota.origin.source));
         limit::cores(quota, period).ok_or_else(bad).map(Some)
     }
 
@@ -102,7 +104,9 @@ impl LevelFiles {
         let time = if version == Version::V1 { "throttled_time" } else { "throttled_usec" };
         let [periods, throttled, throttled_time] = keyed::lookup(text, ["nr_periods", "nr_throttled", time]);
         if [periods, throttled, throttled_time].contains(&Field::NoKey) {
-            return Err(Gap::absent(format!("{source} has no {time}: the cpu controller is not enabled here")));
+            return Err(Gap::absent(format!(
+                "{source} has no {time}: the cpu controller is not enabled here"
+            )));
         }
         let per_unit = if version == Version::V1 { 1 } else { 1000 };
         Ok(Throttling {
@@ -123,17 +127,21 @@ impl Allowed {
             };
             let candidates = place.levels.iter().flat_map(|l| names.iter().map(move |n| (l, *n)));
             let full = |(level, name): &(&Level, &str)| {
-                machine.read(&path(level, name)).is_ok_and(|t| cpu_list::parse(&t).is_some_and(|s| s.count() > 0))
+                machine
+                    .read(&path(level, name))
+                    .is_ok_and(|t| cpu_list::parse(&t).is_some_and(|s| s.count() > 0))
             };
             let (level, name) = candidates.into_iter().find(full)?;
             Some(KernelFile::open(machine, place.origin(level, name)))
         });
-        let origin = Origin { identity: None, source: format!("/proc/{pid}/status").into(), level: None, note: None };
+        let origin =
+            Origin { identity: None, source: format!("/proc/{pid}/status").into(), level: None, note: None };
         Allowed { cpuset, status: KernelFile::open(machine, origin) }
     }
 
     pub fn read(&self, buffer: &mut Buffer) -> Raw<u32> {
-        let list = |text: &[u8]| cpu_list::parse(text).ok_or(Malformed { line: 1, expected: "a list of CPUs" });
+        let list =
+            |text: &[u8]| cpu_list::parse(text).ok_or(Malformed { line: 1, expected: "a list of CPUs" });
         let cpuset: Option<(CpuSet, &KernelFile)> =
             self.cpuset.as_ref().and_then(|f| Some((f.parse(buffer, list).ok()?, f)));
         let affinity = self.status.read(buffer).and_then(|text| {
@@ -146,7 +154,11 @@ impl Allowed {
             (Some((cpuset, file)), Ok(affinity)) => {
                 // An affinity mask can name CPUs that the cpuset took away; the kernel then ignores those.
                 let both = cpuset.and(&affinity).count();
-                if both == cpuset.count() || both == 0 { raw(Ok(cpuset.count()), file) } else { raw(Ok(both), &self.status) }
+                if both == cpuset.count() || both == 0 {
+                    raw(Ok(cpuset.count()), file)
+                } else {
+                    raw(Ok(both), &self.status)
+                }
             }
         }
     }

@@ -44,7 +44,9 @@ const LOOK_AT: usize = 64;
 impl FileSystemSource {
     pub fn new(machine: &Machine, host: &Host, options: &Options, probe: Option<Client>) -> FileSystemSource {
         let prefix = match (&host.target_mounts, options.target) {
-            (Some(_), process::Target::Process(pid) | process::Target::Child(pid)) => format!("/proc/{pid}/root"),
+            (Some(_), process::Target::Process(pid) | process::Target::Child(pid)) => {
+                format!("/proc/{pid}/root")
+            }
             _ => String::new(),
         };
         let mut watched = vec![Watched::new(None, "/")];
@@ -80,7 +82,9 @@ impl FileSystemSource {
         }
         for process in processes.list.iter().filter(|p| p.counted).take(LOOK_AT) {
             for file in process::open_files(machine, process.pid) {
-                let Some(mount) = holding(mounts, &file).filter(|m| is_network_fs(&m.fstype)) else { continue };
+                let Some(mount) = holding(mounts, &file).filter(|m| is_network_fs(&m.fstype)) else {
+                    continue;
+                };
                 if self.watched.iter().all(|w| w.path != mount.mount_point) {
                     let label = self.label_for(&mount.mount_point);
                     self.watched.push(Watched::new(Some(label), &mount.mount_point));
@@ -92,15 +96,21 @@ impl FileSystemSource {
     /// The last part of the mount point in series letters; a number where that is taken.
     fn label_for(&self, mount_point: &str) -> Arc<str> {
         let last = mount_point.rsplit('/').find(|p| !p.is_empty()).unwrap_or("root");
-        let plain: String =
-            last.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).take(40).collect();
+        let plain: String = last
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
+            .take(40)
+            .collect();
         let taken = |label: &str| self.watched.iter().any(|w| w.label.as_deref() == Some(label));
         let numbered = (2..).map(|n| format!("{plain}_{n}"));
         std::iter::once(plain.clone()).chain(numbered).find(|l| !taken(l)).unwrap_or(plain).into()
     }
 
     pub fn answers(&mut self, machine: &Machine, host: &Host) -> Vec<FileSystem> {
-        let (prefix, probe) = (&self.prefix, &mut self.probe);
+        if let Some(probe) = &mut self.probe {
+            probe.take_answers();
+        }
+        let (prefix, probe) = (&self.prefix, &self.probe);
         self.watched
             .iter_mut()
             .map(|w| {
@@ -143,7 +153,12 @@ fn origin_of(host: &Host, path: &str, space: Option<&Space>) -> Arc<Origin> {
         _ if path == "/" => None,
         _ => identity::mount(boot_id, m),
     });
-    Arc::new(Origin { identity, source: format!("statvfs({path})").into(), level: None, note: mount.and_then(|m| note(path, m)) })
+    Arc::new(Origin {
+        identity,
+        source: format!("statvfs({path})").into(),
+        level: None,
+        note: mount.and_then(|m| note(path, m)),
+    })
 }
 
 fn note(path: &str, mount: &Mount) -> Option<Arc<str>> {

@@ -38,8 +38,9 @@ impl Host {
         let version = text("/proc/version").unwrap_or_default();
         let sandbox = identity::sandbox(&version, &mounts);
         // A mount over it is a container manager's own id (LXC), which says nothing about the node.
-        let boot_id = text(BOOT_ID).filter(|_| identity::covered_by(&mounts, BOOT_ID).is_none()).map(Arc::from);
-        let given = machine.is_live().then(|| crate::env_vars::node_name()).flatten();
+        let boot_id =
+            text(BOOT_ID).filter(|_| identity::covered_by(&mounts, BOOT_ID).is_none()).map(Arc::from);
+        let given = machine.is_live().then(crate::env_vars::node_name).flatten();
         let node = match (&boot_id, &sandbox) {
             (Some(id), None) => Some(identity::node(id)),
             _ => given.as_deref().map(identity::node),
@@ -66,7 +67,8 @@ impl Host {
             let text = machine.read("/proc/sys/kernel/hostname").ok().filter(|_| !container)?;
             Some(String::from_utf8_lossy(&text).trim().to_owned()).filter(|n| !n.is_empty() && n != "(none)")
         };
-        let piece = || Some(self.boot_id.as_deref()?.chars().filter(char::is_ascii_hexdigit).take(8).collect());
+        let piece =
+            || Some(self.boot_id.as_deref()?.chars().filter(char::is_ascii_hexdigit).take(8).collect());
         self.node_name = host().or_else(piece).unwrap_or_else(|| "unknown".to_owned());
     }
 
@@ -98,12 +100,16 @@ impl Host {
 
 /// Ours: cgroup directories are opened by us. A recorded tree may hold only the target's.
 fn read_mounts(machine: &Machine, pid: &str) -> Vec<Mount> {
-    let own = machine.read("/proc/self/mountinfo").or_else(|_| machine.read(&format!("/proc/{pid}/mountinfo")));
+    let own =
+        machine.read("/proc/self/mountinfo").or_else(|_| machine.read(&format!("/proc/{pid}/mountinfo")));
     mountinfo::parse(&own.unwrap_or_default())
 }
 
 fn target_mounts(machine: &Machine, pid: &str) -> Option<Vec<Mount>> {
-    if !machine.is_live() || pid == "self" || machine.namespace(pid, "mnt")? == machine.namespace("self", "mnt")? {
+    if !machine.is_live()
+        || pid == "self"
+        || machine.namespace(pid, "mnt")? == machine.namespace("self", "mnt")?
+    {
         return None;
     }
     Some(mountinfo::parse(&machine.read(&format!("/proc/{pid}/mountinfo")).ok()?))

@@ -33,7 +33,8 @@ struct LevelFiles {
 
 /// Keys of memory.stat that are used, v2 and v1. On v1 the total_ keys include descendants, as all v2 keys do.
 const STAT_V2: [&str; 6] = ["anon", "file", "shmem", "kernel", "inactive_file", "hierarchical_memory_limit"];
-const STAT_V1: [&str; 5] = ["total_rss", "total_cache", "total_shmem", "total_inactive_file", "hierarchical_memory_limit"];
+const STAT_V1: [&str; 5] =
+    ["total_rss", "total_cache", "total_shmem", "total_inactive_file", "hierarchical_memory_limit"];
 /// Where an old kernel or a group without hierarchy lacks the total.
 const STAT_V1_OWN: [&str; 4] = ["rss", "cache", "shmem", "inactive_file"];
 
@@ -54,7 +55,12 @@ impl MemorySource {
             kernel: file("memory.kmem.usage_in_bytes", "memory.stat"),
             oom_kills: file("memory.oom_control", "memory.events"),
             limit_hits: file("memory.failcnt", "memory.events"),
-            levels: place.levels.iter().enumerate().filter_map(|(at, level)| LevelFiles::open(machine, place, level, at == 0)).collect(),
+            levels: place
+                .levels
+                .iter()
+                .enumerate()
+                .filter_map(|(at, level)| LevelFiles::open(machine, place, level, at == 0))
+                .collect(),
         })
     }
 
@@ -70,14 +76,20 @@ impl MemorySource {
             let found = from_stat(|s| s.hierarchical_limit, "hierarchical_memory_limit");
             Raw { value: found.value.map(limit::finite), origin: found.origin }
         });
-        let levels = self.levels.iter().map(|l| l.read(self.version, buffer, &usage, &inactive_file)).collect();
-        let (swap, swap_limit) = if v1 { self.swap_v1(buffer, &usage) } else { self.swap_v2(buffer) };
+        let levels: Vec<MemoryLevel> =
+            self.levels.iter().map(|l| l.read(self.version, buffer, &usage, &inactive_file)).collect();
+        let (swap, swap_limit) =
+            if v1 { self.swap_v1(buffer, &usage, levels.first()) } else { self.swap_v2(buffer) };
         let (oom_kills, limit_hits) = self.events(buffer);
         Memory {
             anon: from_stat(|s| s.anon, if v1 { "total_rss" } else { "anon" }),
             file: from_stat(|s| s.file, if v1 { "total_cache" } else { "file" }),
             shmem: from_stat(|s| s.shmem, if v1 { "total_shmem" } else { "shmem" }),
-            kernel: if v1 { self.kernel.raw(buffer, single) } else { from_stat(|s| s.kernel, "kernel (Linux 5.18)") },
+            kernel: if v1 {
+                self.kernel.raw(buffer, single)
+            } else {
+                from_stat(|s| s.kernel, "kernel (Linux 5.18)")
+            },
             peak: self.peak.raw(buffer, single),
             usage,
             inactive_file,
@@ -91,15 +103,17 @@ impl MemorySource {
     }
 
     /// v1 counts memory and swap together.
-    fn swap_v1(&self, buffer: &mut Buffer, usage: &Raw) -> (Raw, Raw<Option<u64>>) {
+    fn swap_v1(
+        &self,
+        buffer: &mut Buffer,
+        usage: &Raw,
+        own: Option<&MemoryLevel>,
+    ) -> (Raw, Raw<Option<u64>>) {
         let both = self.swap.parse(buffer, single);
         let used = both.and_then(|both| Ok(both.saturating_sub(usage.value.clone()?)));
         let both_limit = self.swap_limit.parse(buffer, limit::bytes);
-        let own_limit = self.levels.first().map(|l| l.limit.parse(buffer, limit::bytes));
-        let left = both_limit.and_then(|both| match (both, own_limit) {
-            (Some(both), Some(Ok(Some(own)))) => Ok(Some(both.saturating_sub(own))),
-            _ => Ok(None),
-        });
+        let own_limit = own.and_then(|level| level.limit.value.clone().ok().flatten());
+        let left = both_limit.map(|both| Some(both?.saturating_sub(own_limit?)));
         (raw(used, &self.swap), raw(left, &self.swap_limit))
     }
 
@@ -139,13 +153,22 @@ impl LevelFiles {
         if !limit.is_open() && !machine.exists(&limit.origin.source) {
             return None;
         }
-        let usage = (!own).then(|| (file(if v1 { "memory.usage_in_bytes" } else { "memory.current" }), file("memory.stat")));
+        let usage = (!own).then(|| {
+            (file(if v1 { "memory.usage_in_bytes" } else { "memory.current" }), file("memory.stat"))
+        });
         Some(LevelFiles { limit, high: file("memory.high"), usage })
     }
 
-    fn read(&self, version: Version, buffer: &mut Buffer, own_usage: &Raw, own_inactive: &Raw) -> MemoryLevel {
+    fn read(
+        &self,
+        version: Version,
+        buffer: &mut Buffer,
+        own_usage: &Raw,
+        own_inactive: &Raw,
+    ) -> MemoryLevel {
         let limit = self.limit.raw(buffer, limit::bytes);
-        let high = if self.high.is_open() { self.high.parse(buffer, limit::bytes).ok().flatten() } else { None };
+        let high =
+            if self.high.is_open() { self.high.parse(buffer, limit::bytes).ok().flatten() } else { None };
         let unlimited = matches!(limit.value, Ok(None));
         let (usage, inactive_file) = match &self.usage {
             None => (own_usage.value.clone(), own_inactive.value.clone()),
@@ -180,7 +203,8 @@ impl Stat {
     fn parse(version: Version, text: &[u8]) -> Stat {
         match version {
             Version::V2 => {
-                let [anon, file, shmem, kernel, inactive_file, hierarchical_limit] = keyed::lookup(text, STAT_V2);
+                let [anon, file, shmem, kernel, inactive_file, hierarchical_limit] =
+                    keyed::lookup(text, STAT_V2);
                 Stat { anon, file, shmem, kernel, inactive_file, hierarchical_limit }
             }
             Version::V1 => {

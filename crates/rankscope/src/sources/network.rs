@@ -39,7 +39,11 @@ impl NetworkSource {
         let path = if machine.exists(&path) { path } else { "/proc/net/dev".to_owned() };
         let present = machine.read(&path).map(|t| net_dev::parse(&t)).unwrap_or_default();
         let described: Vec<Interface> = present.iter().map(|i| describe(machine, &i.name, same)).collect();
-        let netdev = match (same, machine.exists("/proc/sys/net/core/netdev_budget"), machine.exists("/proc/sys/net/core")) {
+        let netdev = match (
+            same,
+            machine.exists("/proc/sys/net/core/netdev_budget"),
+            machine.exists("/proc/sys/net/core"),
+        ) {
             (true, true, _) => Netdev::Budget,
             (true, false, true) => Netdev::NoBudget,
             // We are in the initial namespace and the target is in another.
@@ -53,11 +57,19 @@ impl NetworkSource {
         };
         let origin = Origin { identity, source: path.as_str().into(), level: None, note: None };
         let file = match (scope, &host.sandbox) {
-            (Scope::Node, Some(sandbox)) => Err(Gap::new(Reason::Virtualised, format!("{path} is that of a {} sandbox", sandbox.name))),
+            (Scope::Node, Some(sandbox)) => {
+                Err(Gap::new(Reason::Virtualised, format!("{path} is that of a {} sandbox", sandbox.name)))
+            }
             _ => Ok(KernelFile::open(machine, origin.clone())),
         };
-        let mut source =
-            NetworkSource { file, scope, why: why.to_owned(), origin: Arc::new(origin), sysfs: same, known: Vec::new() };
+        let mut source = NetworkSource {
+            file,
+            scope,
+            why: why.to_owned(),
+            origin: Arc::new(origin),
+            sysfs: same,
+            known: Vec::new(),
+        };
         source.learn(described);
         source
     }
@@ -77,8 +89,12 @@ impl NetworkSource {
             known.unwrap_or_else(|all| {
                 // An interface came: look at all of them anew.
                 self.learn(all.iter().map(|i| describe(machine, &i.name, self.sysfs)).collect());
-                let counts = |name: &str| self.known.iter().find(|k| &*k.name == name && k.counted).map(|k| k.name.clone());
-                let bytes = |i: &net_dev::Interface| Some(InterfaceBytes { name: counts(&i.name)?, receive: i.receive, transmit: i.transmit });
+                let counts = |name: &str| {
+                    self.known.iter().find(|k| &*k.name == name && k.counted).map(|k| k.name.clone())
+                };
+                let bytes = |i: &net_dev::Interface| {
+                    Some(InterfaceBytes { name: counts(&i.name)?, receive: i.receive, transmit: i.transmit })
+                };
                 all.iter().filter_map(bytes).collect()
             })
         });
@@ -93,10 +109,14 @@ impl NetworkSource {
     fn counted(&self, text: &[u8]) -> Option<Vec<InterfaceBytes>> {
         let mut all = Vec::with_capacity(self.known.len());
         let mut unknown = false;
-        net_dev::for_each(text, |name, receive, transmit| match self.known.iter().find(|k| k.name.as_bytes() == name) {
-            Some(known) if known.counted => all.push(InterfaceBytes { name: known.name.clone(), receive, transmit }),
-            Some(_) => {}
-            None => unknown = true,
+        net_dev::for_each(text, |name, receive, transmit| {
+            match self.known.iter().find(|k| k.name.as_bytes() == name) {
+                Some(known) if known.counted => {
+                    all.push(InterfaceBytes { name: known.name.clone(), receive, transmit })
+                }
+                Some(_) => {}
+                None => unknown = true,
+            }
         });
         (!unknown).then_some(all)
     }

@@ -22,7 +22,8 @@ pub struct NodeSource {
 
 impl NodeSource {
     pub fn new(machine: &Machine, host: &Host) -> NodeSource {
-        let origin = |path: &str| Origin { identity: host.node.clone(), source: path.into(), level: None, note: None };
+        let origin =
+            |path: &str| Origin { identity: host.node.clone(), source: path.into(), level: None, note: None };
         let file = |path: &str| host.speaks_for_node(path).map(|()| KernelFile::open(machine, origin(path)));
         NodeSource {
             stat: file("/proc/stat"),
@@ -49,7 +50,9 @@ impl NodeSource {
             pressure_some: [0, 1, 2].map(|at| {
                 self.of(&self.pressure[at], |f| {
                     let some = f.parse(buffer, pressure::parse).and_then(|p| {
-                        p.some_us.ok_or_else(|| rankscope_core::gap::Gap::absent(format!("{}: no `some` line", f.origin.source)))
+                        p.some_us.ok_or_else(|| {
+                            rankscope_core::gap::Gap::absent(format!("{}: no `some` line", f.origin.source))
+                        })
                     });
                     raw(some, f)
                 })

@@ -20,14 +20,20 @@ impl PressureSource {
     /// the same path as the memory cgroup.
     pub fn new(machine: &Machine, cgroups: &Cgroups) -> Measured<PressureSource> {
         let place = contained(&cgroups.unified)?;
-        if let Some(memory) = cgroups.memory.as_ref().ok().filter(|m| m.version == rankscope_core::cgroup::Version::V1) {
+        if let Some(memory) =
+            cgroups.memory.as_ref().ok().filter(|m| m.version == rankscope_core::cgroup::Version::V1)
+        {
             let (own, unified) = (&memory.own().path, &place.own().path);
             if own != unified {
                 return Err(Gap::absent(format!("the v2 cgroup {unified} is not the memory cgroup {own}")));
             }
         }
         let file = |name: &str| KernelFile::open(machine, place.origin(place.own(), name));
-        Ok(PressureSource { memory: file("memory.pressure"), cpu: file("cpu.pressure"), io: file("io.pressure") })
+        Ok(PressureSource {
+            memory: file("memory.pressure"),
+            cpu: file("cpu.pressure"),
+            io: file("io.pressure"),
+        })
     }
 
     pub fn read(&mut self, buffer: &mut Buffer) -> ContainerPressure {
@@ -41,7 +47,9 @@ impl PressureSource {
 
 fn total(file: &KernelFile, buffer: &mut Buffer, pick: fn(&Pressure) -> Option<u64>) -> Raw {
     let value = file.parse(buffer, pressure::parse).and_then(|p| {
-        pick(&p).ok_or_else(|| Gap::absent(format!("{}: this kernel does not print the line", file.origin.source)))
+        pick(&p).ok_or_else(|| {
+            Gap::absent(format!("{}: this kernel does not print the line", file.origin.source))
+        })
     });
     raw(value, file)
 }

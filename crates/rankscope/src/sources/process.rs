@@ -99,7 +99,8 @@ impl ProcessSource {
         let namespace = pid.and_then(|pid| machine.namespace(&pid.to_string(), "pid"));
         let identity =
             start.and_then(|(pid, start)| identity::process(host.boot_id.as_deref(), namespace, pid, start));
-        let source = pid.map_or("/proc/<pid>/stat".to_owned(), |pid| format!("/proc/{pid}/stat and its descendants"));
+        // The directory that the tree hangs on; the rates stage names the file.
+        let source = pid.map_or("/proc/<pid>".to_owned(), |pid| format!("/proc/{pid}"));
         Ok(ProcessSource {
             target: options.target,
             pss: options.pss,
@@ -224,16 +225,17 @@ impl Member {
                 read: None,
                 write: None,
             },
-            Ok(Err(_)) => self.from_status(machine, None)?,
-            Err(gap) => self.from_status(machine, Some(gap))?,
+            Ok(Err(_)) => self.by_status(machine, None)?,
+            Err(gap) => self.by_status(machine, Some(gap))?,
         };
-        let [read, write] = files.io.read(buffer).map(parse::io).unwrap_or([Field::NoKey; 2]).map(Field::value);
+        let [read, write] =
+            files.io.read(buffer).map(parse::io).unwrap_or([Field::NoKey; 2]).map(Field::value);
         let pss = if pss { proportional(machine, self.pid) } else { None };
         Ok(Process { read, write, pss, ..process })
     }
 
     /// Without a sound stat line (an emulator's), status still gives memory and threads.
-    fn from_status(&self, machine: &Machine, gap: Option<Gap>) -> Measured<Process> {
+    fn by_status(&self, machine: &Machine, gap: Option<Gap>) -> Measured<Process> {
         let path = format!("/proc/{}/status", self.pid);
         let text = machine.read(&path).map_err(|e| gap.unwrap_or(e))?;
         let [rss, threads, parent] = parse::status(&text).map(Field::value);
@@ -299,6 +301,10 @@ fn uptime_ticks(machine: &Machine) -> Option<u64> {
 /// Links of open files of one process, for finding the mounts it uses.
 pub fn open_files(machine: &Machine, pid: u32) -> Vec<String> {
     let dir = format!("/proc/{pid}/fd");
-    machine.list(&dir).iter().filter_map(|fd| machine.read_link(&format!("{dir}/{fd}"))).filter(|l| l.starts_with('/')).collect()
+    machine
+        .list(&dir)
+        .iter()
+        .filter_map(|fd| machine.read_link(&format!("{dir}/{fd}")))
+        .filter(|l| l.starts_with('/'))
+        .collect()
 }
-

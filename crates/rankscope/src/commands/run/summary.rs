@@ -33,7 +33,8 @@ pub fn text(facts: &Facts) -> String {
 }
 
 fn headline(facts: &Facts) -> String {
-    let program = Path::new(&facts.program).file_name().map_or(facts.program.as_str().into(), |n| n.to_string_lossy());
+    let program =
+        Path::new(&facts.program).file_name().map_or(facts.program.as_str().into(), |n| n.to_string_lossy());
     let end = match facts.ended {
         ExitKind::Exited(0) => "ended well".to_owned(),
         ExitKind::Exited(code) => format!("ended with exit code {code}"),
@@ -44,7 +45,10 @@ fn headline(facts: &Facts) -> String {
     };
     let s = &facts.summary;
     let windows = plural(facts.windows, "window", "windows");
-    format!("rankscope: {program} {end} after {:.1} s; {} samples in {} {windows}", s.seconds, s.samples, facts.windows)
+    format!(
+        "rankscope: {program} {end} after {:.1} s; {} samples in {} {windows}",
+        s.seconds, s.samples, facts.windows
+    )
 }
 
 fn memory(facts: &Facts) -> String {
@@ -60,7 +64,8 @@ fn memory(facts: &Facts) -> String {
     let mut line = format!("  memory   peak working set {}", bytes(m.peak_working_set as f64));
     match (m.limit, m.peak_percentage) {
         (Some(limit), Some(share)) => {
-            let level = m.level.as_deref().map_or("by a level that is not visible".to_owned(), |l| format!("at {l}"));
+            let level =
+                m.level.as_deref().map_or("by a level that is not visible".to_owned(), |l| format!("at {l}"));
             line.push_str(&format!(" of {} ({share:.1} %), limit set {level}", bytes(limit as f64)));
         }
         _ => line.push_str(", no limit visible"),
@@ -78,7 +83,10 @@ fn cpu(facts: &Facts) -> String {
     let Some(c) = &s.cpu else {
         let Some(p) = &s.processes else { return "  cpu      nothing could be read".to_owned() };
         let of = ceiling.map(|c| format!(" of {c}")).unwrap_or_default();
-        return format!("  cpu      {:.2}{of} cores on average by the job's processes; no quota", p.mean_cores);
+        return format!(
+            "  cpu      {:.2}{of} cores on average by the job's processes; no quota",
+            p.mean_cores
+        );
     };
     let of = c.limit_cores.map(|l| format!(" of {}", number(l))).unwrap_or_default();
     let mut line = format!("  cpu      {:.2}{of} cores on average, {:.2} at most", c.mean_cores, c.max_cores);
@@ -98,8 +106,12 @@ fn kills(facts: &Facts) -> String {
     let s = &facts.summary;
     match (s.oom_kills, &s.memory) {
         (Some(0), _) => "  oom      no process was killed".to_owned(),
-        (Some(n), _) => format!("  oom      {n} {} killed by the kernel's OOM killer", plural(n, "process", "processes")),
-        (None, Some(_)) => "  oom      can't tell: this kernel has no counter, or there was no second reading".to_owned(),
+        (Some(n), _) => {
+            format!("  oom      {n} {} killed by the kernel's OOM killer", plural(n, "process", "processes"))
+        }
+        (None, Some(_)) => {
+            "  oom      can't tell: this kernel has no counter, or there was no second reading".to_owned()
+        }
         (None, None) => "  oom      can't tell: no container here, so no counter of its own".to_owned(),
     }
 }
@@ -109,7 +121,10 @@ fn warnings(facts: &Facts) -> Vec<String> {
     let s = &facts.summary;
     let mut all = Vec::new();
     if s.oom_kills.is_some_and(|n| n > 0) {
-        all.push("the OOM killer struck: raise the memory limit, or use less (batch size, workers, prefetch)".to_owned());
+        all.push(
+            "the OOM killer struck: raise the memory limit, or use less (batch size, workers, prefetch)"
+                .to_owned(),
+        );
     }
     let share = s.memory.as_ref().and_then(|m| m.peak_percentage).filter(|p| *p >= NEARLY_FULL);
     if let Some(share) = share {
@@ -137,7 +152,9 @@ fn warnings(facts: &Facts) -> Vec<String> {
 fn record(finished: &Finished) -> String {
     match &finished.path {
         Some(path) => path.display().to_string(),
-        None => "in memory only, and gone now: no directory could be written (give one with --store)".to_owned(),
+        None => {
+            "in memory only, and gone now: no directory could be written (give one with --store)".to_owned()
+        }
     }
 }
 

@@ -44,7 +44,16 @@ pub fn all(sources: &Sources, sample: &Sample, readings: &Readings, container: b
 impl Family {
     fn new(name: impl Into<String>, scope: Scope) -> Family {
         let same = scope == Scope::Node;
-        Family { name: name.into(), scope, now: Err(String::new()), identity: None, source: None, limit: None, same, note: None }
+        Family {
+            name: name.into(),
+            scope,
+            now: Err(String::new()),
+            identity: None,
+            source: None,
+            limit: None,
+            same,
+            note: None,
+        }
     }
 
     fn read_from(mut self, origin: &Origin) -> Family {
@@ -66,7 +75,8 @@ impl Family {
         match found {
             Some(r) => family.now(Ok(format!("{} {}", number(r.value), series.unit))).read_from(&r.origin),
             None => {
-                let gap = readings.missing.iter().find(|m| std::ptr::eq(m.series, series)).map(|m| m.gap.clone());
+                let gap =
+                    readings.missing.iter().find(|m| std::ptr::eq(m.series, series)).map(|m| m.gap.clone());
                 family.now(Err(gap.unwrap_or_else(|| Gap::absent("not read"))))
             }
         }
@@ -74,7 +84,11 @@ impl Family {
 
     pub fn json(&self) -> Value {
         let limit = self.limit.as_ref();
-        let notes = [self.note.as_deref(), limit.and_then(|l| l.note.as_deref()), self.now.as_ref().err().map(String::as_str)];
+        let notes = [
+            self.note.as_deref(),
+            limit.and_then(|l| l.note.as_deref()),
+            self.now.as_ref().err().map(String::as_str),
+        ];
         let note: Vec<&str> = notes.into_iter().flatten().collect();
         json!({
             "family": self.name,
@@ -91,9 +105,19 @@ impl Family {
     }
 
     pub fn row(&self) -> Vec<String> {
-        let what = self.name.strip_prefix(self.scope.as_str()).map_or(self.name.as_str(), |w| w.trim_start_matches('_'));
+        let what = self
+            .name
+            .strip_prefix(self.scope.as_str())
+            .map_or(self.name.as_str(), |w| w.trim_start_matches('_'));
+        let what = match self.scope {
+            Scope::Rootfs => "disk under /",
+            Scope::Process => "this job's processes",
+            Scope::Mount if what == "shm" => "/dev/shm",
+            _ => what,
+        };
         let limit = self.limit.as_ref().map(|l| {
-            let value = if l.unit == "bytes" { bytes(l.value) } else { format!("{} {}", number(l.value), l.unit) };
+            let value =
+                if l.unit == "bytes" { bytes(l.value) } else { format!("{} {}", number(l.value), l.unit) };
             match &l.level {
                 Some(level) => format!("{value} at {}", short(level)),
                 None => value,
@@ -101,10 +125,17 @@ impl Family {
         });
         vec![
             self.scope.as_str().to_owned(),
-            if what.is_empty() { self.scope.as_str().to_owned() } else { what.replace('_', " ") },
+            what.replace('_', " "),
             self.now.clone().unwrap_or_else(|_| "–".to_owned()),
             limit.unwrap_or_else(|| "–".to_owned()),
-            if self.now.is_err() { "–" } else if self.same { "yes" } else { "no" }.to_owned(),
+            if self.now.is_err() && self.limit.is_none() {
+                "–"
+            } else if self.same {
+                "yes"
+            } else {
+                "no"
+            }
+            .to_owned(),
             self.source.clone().unwrap_or_else(|| "–".to_owned()),
         ]
     }
@@ -112,7 +143,9 @@ impl Family {
     /// What the row has no room for.
     pub fn footnote(&self) -> Option<String> {
         let name = self.name.replace('_', " ");
-        let said = [self.now.as_ref().err().cloned(), self.limit.as_ref().and_then(|l| l.note.clone()), self.note.clone()];
+        // That a single reading gives no rates needs no word.
+        let now = self.now.as_ref().err().filter(|why| !why.starts_with("first sample")).cloned();
+        let said = [now, self.limit.as_ref().and_then(|l| l.note.clone()), self.note.clone()];
         let said: Vec<String> = said.into_iter().flatten().collect();
         (!said.is_empty()).then(|| format!("{name}: {}", said.join("; ")))
     }
@@ -120,7 +153,13 @@ impl Family {
 
 /// Long ids of pods and containers, shortened for the table; JSON has them whole.
 fn short(level: &str) -> String {
-    let part = |p: &str| if p.chars().count() > 24 { format!("{}…", p.chars().take(20).collect::<String>()) } else { p.to_owned() };
+    let part = |p: &str| {
+        if p.chars().count() > 24 {
+            format!("{}…", p.chars().take(20).collect::<String>())
+        } else {
+            p.to_owned()
+        }
+    };
     level.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
@@ -131,13 +170,17 @@ fn memory(sample: &Sample) -> Family {
         Err(gap) => return family.now(Err(gap.clone())),
     };
     let used = working_set(&memory.usage.value, &memory.inactive_file.value);
-    let family = family.now(used.map(|b| format!("{} working set", bytes(b as f64)))).read_from(&memory.usage.origin);
-    let limit = memory_limit(memory, sample.node.memory_total.value.as_ref().ok().copied()).ok().map(|limit| Limit {
-        value: limit.bytes as f64,
-        unit: "bytes",
-        level: limit.level.and_then(|at| memory.levels[at].limit.origin.level.as_deref().map(str::to_owned)),
-        note: limit.note,
-    });
+    let family =
+        family.now(used.map(|b| format!("{} working set", bytes(b as f64)))).read_from(&memory.usage.origin);
+    let limit =
+        memory_limit(memory, sample.node.memory_total.value.as_ref().ok().copied()).ok().map(|limit| Limit {
+            value: limit.bytes as f64,
+            unit: "bytes",
+            level: limit
+                .level
+                .and_then(|at| memory.levels[at].limit.origin.level.as_deref().map(str::to_owned)),
+            note: limit.note,
+        });
     Family { limit, ..family }
 }
 
@@ -178,7 +221,8 @@ fn file_systems(sample: &Sample, container: bool) -> Vec<Family> {
             Some(label) => (format!("mount_{label}"), Scope::Mount),
         };
         let space = fs.space.value.clone();
-        let now = space.map(|s| format!("{} used, {} free", bytes(s.used() as f64), bytes(s.free_to_users() as f64)));
+        let now = space
+            .map(|s| format!("{} used, {} free", bytes(s.used() as f64), bytes(s.free_to_users() as f64)));
         // A tmpfs is the container's own; a disk or a network file system is shared.
         let same = fs.label.as_deref() != Some("shm") || !container;
         Family { same, ..Family::new(name, scope).now(now).read_from(&fs.space.origin) }

@@ -1,0 +1,66 @@
+"""What every test gets: the binary, a store of its own, and a clear word when the machine does not let it run."""
+
+import os
+from pathlib import Path
+
+import pytest
+from support import container
+from support.cli import Rankscope
+
+REPO = Path(__file__).resolve().parent.parent
+
+
+def need(reason):
+    """Skips with the reason; in CI, where the machine must offer everything, fails with it."""
+    if reason is None:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"CI must be able to run this test: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def rankscope():
+    """The built binary; RANKSCOPE_BIN overrides which."""
+    asked = os.environ.get("RANKSCOPE_BIN")
+    candidates = (
+        [Path(asked)]
+        if asked
+        else [REPO / "target" / profile / "rankscope" for profile in ("debug", "release")]
+    )
+    for path in candidates:
+        if path.is_file():
+            return Rankscope(path.resolve())
+    pytest.fail(f"no rankscope at {', '.join(map(str, candidates))}: run `cargo build`", pytrace=False)
+
+
+@pytest.fixture
+def root():
+    need(None if os.geteuid() == 0 else "needs root")
+
+
+@pytest.fixture
+def v1_host():
+    """Real cgroup v1 containers can be made here."""
+    need(container.unavailable_reason())
+    container.sweep()
+
+
+@pytest.fixture
+def fuse_host(root):
+    need(None if os.path.exists("/dev/fuse") else "needs /dev/fuse")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "store"
+
+
+@pytest.fixture(autouse=True)
+def no_inherited_job(monkeypatch):
+    """The tests' own environment must not look like a launcher's."""
+    for name in list(os.environ):
+        if name.startswith(("RANKSCOPE_", "MLFLOW_", "SLURM_", "TORCHELASTIC_", "OMPI_", "PMI")):
+            monkeypatch.delenv(name)
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "RAY_JOB_ID", "NODE_NAME", "K8S_NODE_NAME"):
+        monkeypatch.delenv(name, raising=False)
