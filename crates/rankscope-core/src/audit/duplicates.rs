@@ -1,7 +1,8 @@
 //! The same thing logged under several prefixes: each rank's monitor reads the same node.
 //!
 //! Two prefixes are one node if their memory usage in megabytes stays the same to a few thousandths, point for point
-//! in time. Nothing else is as telling: idle nodes of one kind agree in CPU and disk.
+//! in time, and the disk behind / is as full to half a thousandth. Two nodes that do the same work may agree in one of
+//! them, hardly in both; CPU says nothing.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ pub struct Duplicate {
 const ENOUGH: usize = 3;
 const MEDIAN: f64 = 0.003;
 const MOST: f64 = 0.03;
+const DISK: f64 = 0.0005;
 
 /// How near two series are.
 #[derive(Clone, Copy)]
@@ -41,10 +43,10 @@ pub fn find(keys: &[Key]) -> Vec<Duplicate> {
     let memory: Vec<&Key> = keys.iter().filter(|k| k.name == Name::MemoryUsage).collect();
     let mut nodes: Vec<(Vec<&Key>, usize, f64)> = Vec::new();
     for key in memory {
-        let like = |first: &Key| likeness(first.history, key.history);
         let known = nodes.iter_mut().find_map(|node| {
-            let alike = like(node.0.first()?);
-            alike.is_same().then_some((node, alike))
+            let first = *node.0.first()?;
+            let alike = likeness(first.history, key.history);
+            (alike.is_same() && same_disk(keys, first.prefix, key.prefix)).then_some((node, alike))
         });
         match known {
             Some((node, alike)) => {
@@ -60,6 +62,15 @@ pub fn find(keys: &[Key]) -> Vec<Duplicate> {
         .filter(|(members, ..)| members.len() > 1)
         .flat_map(|node| of_node(keys, &node))
         .collect()
+}
+
+/// Also where a disk was not logged.
+fn same_disk(keys: &[Key], a: &str, b: &str) -> bool {
+    let disk = |prefix: &str| keys.iter().find(|k| k.prefix == prefix && k.name == Name::DiskUsage);
+    match (disk(a), disk(b)) {
+        (Some(a), Some(b)) => likeness(a.history, b.history).median <= DISK,
+        _ => true,
+    }
 }
 
 fn of_node(keys: &[Key], (members, points, difference): &(Vec<&Key>, usize, f64)) -> Vec<Duplicate> {

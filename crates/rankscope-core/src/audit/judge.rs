@@ -79,11 +79,19 @@ fn whose_memory(implied: &Implied, known: &Known) -> Measures {
     let is_node = node.is_some_and(|(mb, share)| meets(mb * share, mb));
     let limit = known.memory_limit.as_ref().map(|l| l.value / 1e6);
     let is_limit = limit.is_some_and(|mb| meets(mb * 0.9999, mb * 1.0001));
+    // Many sizes lie in a wide interval, and by chance a limit too.
+    let tells = node.is_some() || implied.width().is_some_and(|w| w <= 0.002);
     match (is_node, is_limit) {
         (true, false) => Measures::Node,
         // A limit as large as the node: the same number, but read where the node's are read.
         (true, true) => Measures::Unknown,
-        (false, true) => Measures::Container,
+        (false, true) => {
+            if tells {
+                Measures::Container
+            } else {
+                Measures::Unknown
+            }
+        }
         // More than the container may have can't be the container's.
         (false, false) if limit.is_some_and(|mb| low > mb) => Measures::Node,
         (false, false) => Measures::Unknown,
@@ -105,7 +113,7 @@ fn memory_verdict(implied: Option<&Implied>, whose: Measures, known: &Known) -> 
             format!("{pair}: can't be told apart; your limit is {limit}, the node has {}", node_size(known))
         }
         (Measures::Unknown, Some(limit)) => {
-            format!("{pair}: less than your limit of {limit}, so whose it is can't be told")
+            format!("{pair}: beside your limit of {limit} that doesn't tell whose it is; --node-memory may")
         }
         (Measures::Unknown, None) if known.node_memory.is_some() => {
             format!("{pair}: not the node that was given ({})", node_size(known))

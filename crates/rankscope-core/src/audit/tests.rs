@@ -100,6 +100,11 @@ fn sizes_that_decide_nothing() {
     let measures = |known| finding(&audit(&series, known), "system/system_memory_usage_megabytes").measures;
     // Larger than what was seen.
     assert_eq!(measures(Known { memory_limit: size(1e12), ..Known::default() }), Measures::Unknown);
+    // One point: 540,576 MB is in the interval, and so is much else.
+    let limit = Known { memory_limit: size(NODE * 1e6), ..Known::default() };
+    let wide = audit(&memory("", NODE * 1.001, &[132_688.0]), limit.clone());
+    assert_eq!(wide.findings[0].measures, Measures::Unknown);
+    assert_eq!(measures(limit), Measures::Container);
     // The limit is the node.
     let both = Known { memory_limit: size(NODE * 1e6), node_memory: size(NODE * 1e6), ..Known::default() };
     assert_eq!(measures(both), Measures::Unknown);
@@ -153,11 +158,12 @@ fn one_node_logged_by_several_ranks() {
     for (prefix, values) in [("r0/", &usages), ("r1/", &usages), ("r2/", &other)] {
         series.extend(memory(prefix, NODE, values));
         series.push(history(&format!("system/{prefix}cpu_utilization_percentage"), [5.0; 30]));
+        series.push(history(&format!("system/{prefix}disk_usage_megabytes"), [90_000.0; 30]));
     }
     // The second monitor samples 3 s later, and the memory has moved a little.
     for h in series.iter_mut().filter(|h| h.key.starts_with("system/r1/")) {
         h.points.iter_mut().for_each(|p| p.timestamp_ms += 3000);
-        if h.key.ends_with("megabytes") {
+        if h.key.ends_with("memory_usage_megabytes") {
             h.points.iter_mut().for_each(|p| p.value += 50.0);
         }
     }
@@ -167,8 +173,14 @@ fn one_node_logged_by_several_ranks() {
         keys[0],
         ["system/r0/system_memory_usage_megabytes", "system/r1/system_memory_usage_megabytes"]
     );
-    assert_eq!(report.duplicates.len(), 3);
+    assert_eq!(report.duplicates.len(), 4);
     assert!(report.duplicates[0].verdict.contains("logged 2 times") && report.asks_for_action());
+
+    // Two nodes that do the same work may agree in memory, but hardly in disk.
+    for h in series.iter_mut().filter(|h| h.key == "system/r1/disk_usage_megabytes") {
+        h.points.iter_mut().for_each(|p| p.value = 90_200.0);
+    }
+    assert_eq!(audit(&series, Known::default()).duplicates, []);
 }
 
 #[test]
