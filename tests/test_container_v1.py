@@ -349,3 +349,13 @@ def test_rootfs_agrees_with_statvfs(rankscope):
     assert min(available) - slack <= row["rootfs_available_megabytes"] <= max(available) + slack
     share = 100 * used[0] / (used[0] + available[0])
     assert row["rootfs_usage_percentage"] == pytest.approx(share, abs=0.5)
+
+
+def test_nothing_is_left_behind_where_pid_1_reaps_nothing(v1_host, rankscope):
+    with Container() as c:  # its PID 1 is sleep(1), which waits for nobody
+        before = c.cgroup("pids").joinpath("cgroup.procs").read_text().split()
+        for command in ("sample", "scope", "doctor"):
+            c.exec([rankscope.path, command])
+        after = c.cgroup("pids").joinpath("cgroup.procs").read_text().split()
+        left = [Path(f"/proc/{pid}/stat").read_text() for pid in after if pid not in before]
+    assert not left
