@@ -18,8 +18,7 @@ time.sleep(3)
 
 
 def test_a_spike_between_two_samples_is_the_windows_maximum(v1_host, rankscope):
-    """150 MB for a moment, sampled once in two seconds. The kernel's counter is the reference, and so that it does not
-    depend on when the spike fell, a sample that saw it is as good."""
+    """150 MB for a moment, sampled once in two seconds; the kernel's counter is the reference, wherever it fell."""
     with Container(memory=256 << 20) as c:
         counter = "memory.max_usage_in_bytes"
         before = int((c.cgroup("memory") / counter).read_text())

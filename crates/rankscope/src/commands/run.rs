@@ -35,7 +35,6 @@ pub fn run(config: Config) -> u8 {
         return error.code;
     }
     supervise::prepare();
-    // Before we become a subreaper, or the helper would be our child.
     let probe = Client::start();
     let subreaper = supervise::become_subreaper();
     let (start_unix_ms, start_boottime_ns) = (clock::unix_ms(), clock::boottime_ns());

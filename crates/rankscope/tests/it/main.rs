@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod metrics_page;
 #[cfg(test)]
+mod mlflow;
+#[cfg(test)]
 mod store;
 #[cfg(test)]
 mod trees;
