@@ -10,6 +10,8 @@ pub struct Interface {
     pub physical: bool,
     /// It is a bridge or the port of one.
     pub bridged: bool,
+    /// It stands on another interface of the namespace (bond, team, vlan, macvlan): sysfs links it as `lower_…`.
+    pub stacked: bool,
 }
 
 /// What is known about whose network namespace it is.
@@ -72,7 +74,10 @@ fn is_duplicate(interface: &Interface) -> bool {
         "nodelocaldns",
     ];
     let name = interface.name.as_str();
-    interface.bridged || is_bridge_name(name) || VIRTUAL.iter().any(|p| name.starts_with(p))
+    interface.bridged
+        || interface.stacked
+        || is_bridge_name(name)
+        || VIRTUAL.iter().any(|p| name.starts_with(p))
 }
 
 /// For each interface whether it counts. Never loopback; on a node the physical ones; in a pod all that are no
@@ -95,7 +100,11 @@ mod tests {
     fn all(names: &[&str], physical: &[&str]) -> Vec<Interface> {
         names
             .iter()
-            .map(|n| Interface { name: (*n).to_owned(), physical: physical.contains(n), bridged: false })
+            .map(|n| Interface {
+                name: (*n).to_owned(),
+                physical: physical.contains(n),
+                ..Interface::default()
+            })
             .collect()
     }
 

@@ -14,6 +14,7 @@ pub mod cgroup;
 pub mod gap;
 pub mod identity;
 pub mod interfaces;
+pub mod metrics_page;
 pub mod parse;
 pub mod rate;
 pub mod reading;

@@ -33,6 +33,8 @@ struct TreeMeta {
     pid: Option<u32>,
     statvfs: BTreeMap<String, Space>,
     inodes: BTreeMap<String, (u64, u64)>,
+    /// Files that could not be read when the tree was taken, and the kernel's error.
+    errors: BTreeMap<String, i32>,
 }
 
 pub const TREE_FILE: &str = "rankscope-tree.json";
@@ -95,6 +97,9 @@ impl Machine {
         match &self.tree {
             None => File::open(path),
             Some(tree) => {
+                if let Some(error) = tree.meta.errors.get(path) {
+                    return Err(io::Error::from_raw_os_error(*error));
+                }
                 let file =
                     File::from(tree.openat2(path, libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY)?);
                 if file.metadata()?.is_file() {
@@ -108,20 +113,24 @@ impl Machine {
 
     /// A whole file, for what is read now and then.
     pub fn read(&self, path: &str) -> Measured<Vec<u8>> {
-        let file = self.open(path).map_err(|e| gap_of(path, &e))?;
-        if file.metadata().is_ok_and(|m| m.file_type().is_fifo()) {
-            return Err(Gap::broken(format!("{path} is a FIFO")));
+        self.read_bytes(path).map_err(|e| gap_of(path, &e))
+    }
+
+    /// A whole file, or the kernel's error.
+    pub fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        let file = self.open(path)?;
+        if file.metadata()?.file_type().is_fifo() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "is a FIFO"));
         }
         let mut text = Vec::new();
-        io::Read::read_to_end(&mut io::Read::take(&file, MAX_FILE as u64), &mut text)
-            .map_err(|e| gap_of(path, &e))?;
+        io::Read::read_to_end(&mut io::Read::take(&file, MAX_FILE as u64), &mut text)?;
         Ok(text)
     }
 
     pub fn exists(&self, path: &str) -> bool {
         match &self.tree {
             None => Path::new(path).exists(),
-            Some(tree) => tree.openat2(path, libc::O_PATH).is_ok(),
+            Some(tree) => tree.meta.errors.contains_key(path) || tree.openat2(path, libc::O_PATH).is_ok(),
         }
     }
 
@@ -220,8 +229,30 @@ impl TreeMeta {
             pid: json.get("pid").and_then(Value::as_u64).and_then(|p| u32::try_from(p).ok()),
             statvfs: entries("statvfs").filter_map(|(path, v)| Some((path.clone(), space(v)?))).collect(),
             inodes: entries("cgroups").filter_map(|(path, v)| Some((path.clone(), inode(v)?))).collect(),
+            errors: entries("errors")
+                .filter_map(|(path, v)| Some((path.clone(), errno(v.as_str()?)?)))
+                .collect(),
         }
     }
+}
+
+/// Errors that say more than that a file is not there, by the names under which a tree keeps them.
+const ERRORS: [(&str, i32); 5] = [
+    ("EACCES", libc::EACCES),
+    ("EPERM", libc::EPERM),
+    ("EOPNOTSUPP", libc::EOPNOTSUPP),
+    ("EINVAL", libc::EINVAL),
+    ("EIO", libc::EIO),
+];
+
+fn errno(name: &str) -> Option<i32> {
+    ERRORS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+}
+
+/// The name of an error that a recorded tree keeps; `None`: the file is simply not there.
+pub fn error_name(error: &io::Error) -> Option<&'static str> {
+    let number = error.raw_os_error()?;
+    ERRORS.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
 }
 
 /// What an error of the kernel means for a reader of the value.

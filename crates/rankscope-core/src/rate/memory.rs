@@ -64,7 +64,11 @@ pub fn memory_limit(memory: &Memory, node_total: Option<u64>) -> Measured<Memory
             return Err(match unread.and_then(|l| l.limit.value.clone().err()) {
                 Some(gap) => gap,
                 None => {
-                    Gap::new(Reason::NoLimitVisible, "no visible level of the memory hierarchy has a limit")
+                    let mut detail = "no visible level of the memory hierarchy has a limit".to_owned();
+                    if let Some(high) = throttled_at(memory, u64::MAX) {
+                        detail.push_str(&format!(", but {high}"));
+                    }
+                    Gap::new(Reason::NoLimitVisible, detail)
                 }
             });
         }
@@ -75,18 +79,16 @@ pub fn memory_limit(memory: &Memory, node_total: Option<u64>) -> Measured<Memory
     if let Some(total) = node_total.filter(|total| *total < bytes) {
         notes.push(format!("more than the node has: the effective ceiling is {total} bytes of RAM"));
     }
-    if let Some((high, at)) = lowest_high(memory).filter(|(high, _)| *high < bytes) {
-        notes.push(format!(
-            "throttled before that at memory.high {high} bytes of {}",
-            path(&memory.levels[at])
-        ));
-    }
+    notes.extend(throttled_at(memory, bytes));
     let note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok(MemoryLimit { bytes, level, origin, note })
 }
 
-fn lowest_high(memory: &Memory) -> Option<(u64, usize)> {
-    memory.levels.iter().enumerate().filter_map(|(at, l)| Some((l.high?, at))).min()
+/// The lowest memory.high below `limit`: from there on the kernel slows the cgroup down.
+fn throttled_at(memory: &Memory, limit: u64) -> Option<String> {
+    let highs = memory.levels.iter().enumerate().filter_map(|(at, l)| Some((l.high?, at)));
+    let (high, at) = highs.min().filter(|(high, _)| *high < limit)?;
+    Some(format!("throttled before that at memory.high {high} bytes of {}", path(&memory.levels[at])))
 }
 
 fn path(level: &MemoryLevel) -> &str {

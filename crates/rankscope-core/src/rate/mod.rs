@@ -25,6 +25,8 @@ pub struct Running {
     oom_kills: SinceStart,
     limit_hits: SinceStart,
     sampled_peak: u64,
+    /// Of each level of the cpu hierarchy, nanoseconds at the first reading.
+    throttled_at_first: Vec<(Arc<Origin>, u64)>,
     trend: Trend,
     processes: process::Origins,
     noted: Vec<Arc<Origin>>,
@@ -63,7 +65,7 @@ pub fn rates(previous: Option<&Sample>, current: &Sample, running: &mut Running,
     };
     node::rates(&interval, out);
     memory::rates(&interval, running, out);
-    cpu::rates(&interval, out);
+    cpu::rates(&interval, running, out);
     container_rest(&interval, out);
     network::rates(&interval, out);
     file_system::rates(current, out);

@@ -45,7 +45,10 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
         (&series::PROCESS_READ_RATE, (|p| p.read) as fn(&Process) -> Option<u64>),
         (&series::PROCESS_WRITE_RATE, |p| p.write),
     ] {
-        let bytes = growth(interval, now, &vanished, field);
+        let bytes = growth(interval, now, &vanished, field).map_err(|gap| match gap.reason {
+            Reason::Absent if now.io_unreadable > 0 => denied(now),
+            _ => gap,
+        });
         put(out, series, bytes.map(|b| megabytes(b) / interval.seconds), calls);
     }
 }
@@ -141,14 +144,12 @@ fn growth(
         let counted_before = counted_before.fold(0, u64::saturating_add);
         grown = grown.saturating_add(total.saturating_sub(start).saturating_sub(counted_before));
     }
-    match known {
-        true => Ok(grown),
-        false if now.io_unreadable > 0 => Err(Gap::new(
-            Reason::Denied,
-            format!("{}/io: permission denied (another user's process)", now.origin.source),
-        )),
-        false => Err(Gap::absent("no process of the tree gives it")),
-    }
+    if known { Ok(grown) } else { Err(Gap::absent("no process of the tree gives it")) }
+}
+
+fn denied(now: &Processes) -> Gap {
+    let detail = format!("{}/io: permission denied (another user's process)", now.origin.source);
+    Gap::new(Reason::Denied, detail)
 }
 
 /// The same process: pid and start time. A start time that is not known does not tell processes apart.

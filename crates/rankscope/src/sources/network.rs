@@ -124,5 +124,12 @@ impl NetworkSource {
 
 fn describe(machine: &Machine, name: &str, sysfs: bool) -> Interface {
     let has = |file: &str| sysfs && machine.exists(&format!("/sys/class/net/{name}/{file}"));
-    Interface { name: name.to_owned(), physical: has("device"), bridged: has("bridge") || has("brport") }
+    let stacked =
+        sysfs && machine.list(&format!("/sys/class/net/{name}")).iter().any(|n| n.starts_with("lower_"));
+    Interface {
+        name: name.to_owned(),
+        physical: has("device"),
+        bridged: has("bridge") || has("brport"),
+        stacked,
+    }
 }

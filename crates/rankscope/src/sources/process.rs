@@ -126,8 +126,8 @@ impl ProcessSource {
         let (mut unreadable, mut io_unreadable) = (0, 0);
         let (pss, page) = (self.pss, machine.units.page_size);
         self.members.retain(|member| match member.read(machine, buffer, page, pss) {
-            Ok(process) => {
-                io_unreadable += u32::from(process.read.is_none() && !process.zombie);
+            Ok((process, io_denied)) => {
+                io_unreadable += u32::from(io_denied && !process.zombie);
                 list.push(process);
                 true
             }
@@ -210,7 +210,14 @@ impl Member {
         Member { pid, files: keep_open.then(|| Files::open(machine, pid)) }
     }
 
-    fn read(&self, machine: &Machine, buffer: &mut Buffer, page: u64, pss: bool) -> Measured<Process> {
+    /// The process, and whether its io file may not be read.
+    fn read(
+        &self,
+        machine: &Machine,
+        buffer: &mut Buffer,
+        page: u64,
+        pss: bool,
+    ) -> Measured<(Process, bool)> {
         let opened;
         let files = match &self.files {
             Some(files) => files,
@@ -236,10 +243,11 @@ impl Member {
             Ok(Err(_)) => self.by_status(machine, None)?,
             Err(gap) => self.by_status(machine, Some(gap))?,
         };
-        let [read, write] =
-            files.io.read(buffer).map(parse::io).unwrap_or([Field::NoKey; 2]).map(Field::value);
+        let io = files.io.read(buffer).map(parse::io);
+        let io_denied = matches!(&io, Err(gap) if gap.reason == Reason::Denied);
+        let [read, write] = io.unwrap_or([Field::NoKey; 2]).map(Field::value);
         let pss = if pss { proportional(machine, self.pid) } else { None };
-        Ok(Process { read, write, pss, ..process })
+        Ok((Process { read, write, pss, ..process }, io_denied))
     }
 
     /// Without a sound stat line (an emulator's), status still gives memory and threads.
