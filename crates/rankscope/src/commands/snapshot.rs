@@ -154,7 +154,8 @@ impl Tree<'_> {
         for name in self.machine.list("/sys/class/net") {
             let dir = format!("/sys/class/net/{name}");
             let lower = self.machine.list(&dir).into_iter().filter(|n| n.starts_with("lower_"));
-            let marks = ["device", "bridge", "brport"].into_iter().map(str::to_owned).chain(lower);
+            let marks =
+                ["device", "bridge", "brport", "tun_flags"].into_iter().map(str::to_owned).chain(lower);
             for path in marks.map(|mark| format!("{dir}/{mark}")) {
                 if self.machine.exists(&path) {
                     self.write(&format!("{path}/present"), b"");

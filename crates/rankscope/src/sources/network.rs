@@ -124,12 +124,12 @@ impl NetworkSource {
 
 fn describe(machine: &Machine, name: &str, sysfs: bool) -> Interface {
     let has = |file: &str| sysfs && machine.exists(&format!("/sys/class/net/{name}/{file}"));
-    let stacked =
-        sysfs && machine.list(&format!("/sys/class/net/{name}")).iter().any(|n| n.starts_with("lower_"));
+    let marks = if sysfs { machine.list(&format!("/sys/class/net/{name}")) } else { Vec::new() };
     Interface {
         name: name.to_owned(),
         physical: has("device"),
         bridged: has("bridge") || has("brport"),
-        stacked,
+        tun: has("tun_flags"),
+        lowers: marks.iter().filter_map(|m| m.strip_prefix("lower_")).map(str::to_owned).collect(),
     }
 }
