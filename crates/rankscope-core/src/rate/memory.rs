@@ -181,8 +181,10 @@ fn put_usage(interval: &Interval<'_>, memory: &Memory, running: &mut Running, ou
     let peak = &memory.peak;
     let origin = match &peak.value {
         Ok(_) => {
-            let file = peak.origin.source.rsplit('/').next().unwrap_or_default();
-            let note = format!("a window's maximum counts what {file} saw between two readings");
+            let note = match peak.origin.source.ends_with("memory.peak") {
+                true => "a window's maximum counts what memory.peak saw between two readings",
+                false => "a window's maximum counts what memory.max_usage_in_bytes saw between two readings",
+            };
             running.noted(&memory.usage.origin, memory.usage.origin.level.clone(), Some(note))
         }
         Err(_) => memory.usage.origin.clone(),
@@ -206,11 +208,8 @@ fn put_peak(memory: &Memory, running: &mut Running, out: &mut Readings) {
     }
     match (&memory.peak.value, &memory.usage.value) {
         (Err(_), Ok(_)) => {
-            let origin = running.noted(
-                &memory.usage.origin,
-                memory.usage.origin.level.clone(),
-                Some("sampled".to_owned()),
-            );
+            let origin =
+                running.noted(&memory.usage.origin, memory.usage.origin.level.clone(), Some("sampled"));
             put(out, &series::CONTAINER_MEMORY_PEAK, Ok(megabytes(running.sampled_peak)), &origin);
         }
         _ => put_bytes(out, &series::CONTAINER_MEMORY_PEAK, &memory.peak),
@@ -240,7 +239,7 @@ fn put_limit(
         }
     };
     let level_path = limit.level.and_then(|at| memory.levels[at].limit.origin.level.clone());
-    let origin = running.noted(&limit.origin, level_path.clone(), limit.note.clone());
+    let origin = running.noted(&limit.origin, level_path.clone(), limit.note.as_deref());
     put(out, &series::CONTAINER_MEMORY_LIMIT, Ok(megabytes(limit.bytes)), &origin);
     let level_used = match limit.level.map(|at| &memory.levels[at]) {
         Some(level) => working_set(&level.usage, &level.inactive_file),
@@ -248,9 +247,7 @@ fn put_limit(
     };
     put(out, &series::CONTAINER_MEMORY_LIMIT_LEVEL_WORKING_SET, level_used.clone().map(megabytes), &origin);
     let (used, origin) = match (&level_used, own) {
-        (Err(_), Ok(own)) => {
-            (Ok(*own), running.noted(&limit.origin, level_path, Some(LEVEL_NOT_VISIBLE.to_owned())))
-        }
+        (Err(_), Ok(own)) => (Ok(*own), running.noted(&limit.origin, level_path, Some(LEVEL_NOT_VISIBLE))),
         _ => (level_used, origin),
     };
     let share = used.clone().and_then(|used| match limit.bytes {
@@ -261,7 +258,7 @@ fn put_limit(
     match headroom(memory, &limit) {
         Ok(left) => {
             let path = left.level.and_then(|at| memory.levels[at].limit.origin.level.clone());
-            let note = left.level.is_none().then(|| LEVEL_NOT_VISIBLE.to_owned());
+            let note = left.level.is_none().then_some(LEVEL_NOT_VISIBLE);
             let origin = running.noted(&left.origin, path, note);
             put(out, &series::CONTAINER_MEMORY_HEADROOM, Ok(left.bytes as f64 / 1e6), &origin);
         }

@@ -195,12 +195,12 @@ fn miss(out: &mut Readings, series: &'static Series, gap: &Gap) {
 impl Running {
     /// The origin with this level and note. The same content gives the same allocation, so that a later stage sees
     /// at a glance that nothing changed.
-    fn noted(&mut self, base: &Origin, level: Option<Arc<str>>, note: Option<String>) -> Arc<Origin> {
+    fn noted(&mut self, base: &Origin, level: Option<Arc<str>>, note: Option<&str>) -> Arc<Origin> {
         let fits = |o: &Arc<Origin>| {
             o.source == base.source
                 && o.identity == base.identity
                 && o.level == level
-                && o.note.as_deref() == note.as_deref()
+                && o.note.as_deref() == note
         };
         if let Some(known) = self.noted.iter().find(|o| fits(o)) {
             return known.clone();
