@@ -7,6 +7,7 @@ pub mod commands;
 pub mod env_vars;
 pub mod kernel_file;
 pub mod machine;
+pub mod mlflow;
 pub mod printer;
 pub mod probe;
 pub mod sampler;
