@@ -10,6 +10,7 @@
 //! ```
 
 pub mod cgroup;
+pub mod deliver;
 pub mod gap;
 pub mod identity;
 pub mod interfaces;
