@@ -98,6 +98,7 @@ fn start_writer(config: &Config, start_unix_ms: i64, start_boottime_ns: u64) -> 
         interval: config.interval,
         window: config.window,
         program: config.cmd.first().map(|c| c.to_string_lossy().into_owned()).unwrap_or_default(),
+        delivery: None,
     };
     Writer::start(target, about)
 }
