@@ -24,7 +24,7 @@ pub enum Classes {
 }
 
 impl Classes {
-    fn hold(self, class: Class) -> bool {
+    pub fn hold(self, class: Class) -> bool {
         match class {
             Class::Core => true,
             Class::All => self == Classes::All,

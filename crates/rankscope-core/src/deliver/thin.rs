@@ -36,6 +36,16 @@ impl Thinning {
         let length_ms = self.shortest_ms.max(tier).max(1);
         Slot { length_ms, index: at_ms.div_euclid(length_ms) }
     }
+
+    /// No later window can come into this one's slot.
+    pub fn completes(&self, window: &StoredWindow) -> bool {
+        let length = window.end_unix_ms.saturating_sub(window.start_unix_ms).max(1);
+        let next = StoredWindow {
+            end_unix_ms: window.end_unix_ms.saturating_add(length),
+            ..StoredWindow::default()
+        };
+        self.slot(&next) != self.slot(window)
+    }
 }
 
 /// Windows that are delivered as one.
