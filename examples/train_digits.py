@@ -21,7 +21,7 @@ from sklearn.datasets import load_digits
 BATCH = 256
 SCALE = 4  # 8x8 digits are drawn as 32x32 images
 PIXELS = (8 * SCALE) ** 2
-HIDDEN = 256
+HIDDEN = 1024
 CLASSES = 10
 SLOTS = 4  # batches in flight per loader
 # The leak ends short of the 512 MiB of `make demo`: the story is the warning, not the kill.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use rankscope_core::parse::quantity;
 
 use crate::sources::MountOption;
 
@@ -39,6 +40,8 @@ pub enum Command {
     Sync(SyncArgs),
     /// Write the kernel files that rankscope reads to a directory, for --root (no environment, no command lines)
     Snapshot(SnapshotArgs),
+    /// Say whose numbers an MLflow run's system metrics are: the node's, or your container's
+    Audit(AuditArgs),
 }
 
 #[derive(Args, Debug)]
@@ -172,6 +175,38 @@ pub struct SnapshotArgs {
     /// Write the files of that process and its descendants; default: of rankscope itself
     #[arg(long, env = "RANKSCOPE_PID", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub struct AuditArgs {
+    /// Id of the run
+    pub run_id: String,
+    /// Address of the MLflow server; default: MLFLOW_TRACKING_URI
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Memory limit that the job's container had, such as 64GiB
+    #[arg(long, env = "RANKSCOPE_MEMORY_LIMIT", value_parser = bytes, value_name = "BYTES")]
+    pub memory_limit: Option<f64>,
+    /// CPU limit that the job's container had, such as 8 or 500m
+    #[arg(long, env = "RANKSCOPE_CPU_LIMIT", value_parser = cores, value_name = "CORES")]
+    pub cpu_limit: Option<f64>,
+    /// Memory of the node that the job ran on
+    #[arg(long, env = "RANKSCOPE_NODE_MEMORY", value_parser = bytes, value_name = "BYTES")]
+    pub node_memory: Option<f64>,
+    /// CPUs of the node that the job ran on
+    #[arg(long, env = "RANKSCOPE_NODE_CPUS", value_parser = cores, value_name = "CORES")]
+    pub node_cpus: Option<f64>,
+    /// The job ran on this machine: compare with its memory and CPUs
+    #[arg(long, env = "RANKSCOPE_HERE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub here: bool,
+}
+
+fn bytes(text: &str) -> Result<f64, String> {
+    quantity::bytes(text).ok_or_else(|| "expected a size such as 64GiB, 64Gi or 68719476736".to_owned())
+}
+
+fn cores(text: &str) -> Result<f64, String> {
+    quantity::cores(text).ok_or_else(|| "expected a number of CPUs such as 8, 0.5 or 500m".to_owned())
 }
 
 fn seconds(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64, String> {

@@ -21,9 +21,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, TargetArgs};
-use commands::{doctor, exit, measure, run, sample, scope, snapshot, sync};
+use commands::{audit, doctor, exit, measure, run, sample, scope, snapshot, sync};
 use sources::Options;
 
 /// The whole program: what was typed → plain settings → one function a command.
@@ -69,6 +70,19 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Doctor(args) => doctor::doctor(&doctor::Config { pid: args.pid, store: args.store, json }),
         Command::Snapshot(args) => {
             snapshot::snapshot(&snapshot::Config { dir: args.dir, pid: args.pid, json })
+        }
+        Command::Audit(args) => {
+            let given = |value: Option<f64>, option: &str| {
+                value.map(|value| Size { value, from: option.to_owned(), measured: false })
+            };
+            let known = Known {
+                memory_limit: given(args.memory_limit, "--memory-limit"),
+                cpu_limit: given(args.cpu_limit, "--cpu-limit"),
+                node_memory: given(args.node_memory, "--node-memory"),
+                node_cores: given(args.node_cpus, "--node-cpus"),
+            };
+            let (run_id, tracking_uri, here) = (args.run_id, args.tracking_uri, args.here);
+            audit::audit(&audit::Config { run_id, tracking_uri, known, here, json })
         }
     };
     match result {

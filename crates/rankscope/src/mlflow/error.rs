@@ -61,10 +61,11 @@ impl Error {
         match self {
             // A certificate does not get better by waiting.
             Self::Connection { broken, .. } => *broken != Broken::Tls,
-            Self::Status { status: 400, message, .. } => {
-                // With its connection pool used up, MLflow answers 400 after 30 s.
+            Self::Status { status: 400, code, message, .. } => {
+                // With its connection pool used up, MLflow answers 400 BAD_REQUEST after 30 s.
                 let text = message.to_ascii_lowercase();
-                text.contains("queuepool") || text.contains("timeout") || text.contains("timed out")
+                code.as_deref().is_none_or(|code| code == "BAD_REQUEST")
+                    && ["queuepool", "timeout", "timed out"].iter().any(|word| text.contains(word))
             }
             Self::Status { status, .. } | Self::Html { status, .. } => {
                 matches!(status, 408 | 429 | 500..=599)

@@ -51,14 +51,20 @@ impl Http {
     pub fn new(settings: &Settings) -> Result<Self, SettingsError> {
         let agent = agent(settings, settings.server.https)?;
         let mut headers = Vec::new();
-        let mut secrets: Vec<String> = settings.proxy.iter().map(|p| p.reveal().to_owned()).collect();
+        let mut secrets: Vec<String> = Vec::new();
+        if let Some((user, _)) = settings.proxy.as_ref().and_then(|p| p.reveal().rsplit_once('@')) {
+            let user = user.rsplit('/').next().unwrap_or(user);
+            secrets.extend([user.to_owned(), user.rsplit(':').next().unwrap_or(user).to_owned()]);
+        }
         match &settings.auth {
             Auth::None => {}
             Auth::Basic { user, password } => {
                 let pair = format!("{}:{}", user.reveal(), password.reveal());
                 let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
                 headers.push(("Authorization", Secret::new(format!("Basic {encoded}"))));
-                secrets.extend([password.reveal().to_owned(), encode(password.reveal()), encoded]);
+                // `https://token@host` has no password.
+                let secret = if password.reveal().is_empty() { user } else { password }.reveal();
+                secrets.extend([secret.to_owned(), encode(secret), encoded]);
             }
             Auth::Bearer(token) => {
                 headers.push(("Authorization", Secret::new(format!("Bearer {}", token.reveal()))));

@@ -71,7 +71,7 @@ type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 impl Settings {
     /// From this process's environment. `Ok(None)`: no tracking URI anywhere.
     pub fn from_env(uri: Option<&str>) -> Result<Option<Self>, SettingsError> {
-        Self::from_lookup(uri, &|name| std::env::var(name).ok())
+        Self::from_lookup(uri, &crate::env_vars::mlflow)
     }
 
     /// `uri`: given explicitly, else MLFLOW_TRACKING_URI.

@@ -179,6 +179,31 @@ fn a_reset_while_idle() {
 }
 
 #[test]
+fn a_parameter_called_timeout_is_no_timeout() {
+    let said = r#"{"error_code":"INVALID_PARAMETER_VALUE","message":"bad metric name 'read_timeout '"}"#;
+    assert!(!failure(status("400 Bad Request", said)).is_transient());
+}
+
+#[test]
+fn through_a_proxy() {
+    let refusing = StandIn::new(vec![status("407 Proxy Authentication Required", "pr0xypw")]);
+    let proxy = format!("http://pu:pr0xypw@127.0.0.1:{}", refusing.port);
+    let ways = [("HTTP_PROXY", proxy.as_str())];
+    let error = client("http://mlflow.example.com:5000", &ways).log_batch("r", &batch()).unwrap_err();
+    assert!(matches!(error, Error::Connection { broken: Broken::Proxy, .. }), "{error:?}");
+    assert!(!format!("{error} {error:?}").contains("pr0xypw"));
+    assert!(
+        refusing.got()[0].head.starts_with("CONNECT mlflow.example.com:5000 "),
+        "{}",
+        refusing.got()[0].head
+    );
+    // Not for what NO_PROXY names.
+    let server = StandIn::new(vec![json("{}")]);
+    let uri = format!("http://127.0.0.1:{}", server.port);
+    client(&uri, &[ways[0], ("NO_PROXY", "127.0.0.0/8")]).log_batch("r", &batch()).unwrap();
+}
+
+#[test]
 fn nothing_said_shows_a_credential() {
     let echo = r#"{"error_code":"X","message":"user bob password s3cretpw basic Ym9iOnMzY3JldHB3"}"#;
     let said = |reply: Reply| {
