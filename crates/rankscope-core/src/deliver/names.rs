@@ -40,7 +40,7 @@ pub fn key(subject: &str, series: &str) -> String {
 /// One part of a key, from any name. A name that has to be changed gets a digest, so that two never meet.
 pub fn legal(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if !name.is_empty() && name.len() <= MAX_PART && name.chars().all(plain) {
+    if !matches!(name, "" | "." | "..") && name.len() <= MAX_PART && name.chars().all(plain) {
         return name.to_owned();
     }
     let mut made: String = name.chars().take(MAX_PART - 20).map(|c| if plain(c) { c } else { '_' }).collect();

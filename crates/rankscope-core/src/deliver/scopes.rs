@@ -109,13 +109,36 @@ fn line(family: &[&Described]) -> String {
     let parts = [
         ("identity", distinct(|o| o.identity.as_deref())),
         ("level", distinct(|o| o.level.as_deref())),
-        ("source", distinct(|o| Some(o.source.as_str()))),
+        ("source", sources(&present)),
         ("note", distinct(|o| o.note.as_deref())),
     ];
     for (name, value) in parts.into_iter().filter(|(_, value)| !value.is_empty()) {
         text.push_str(&format!("; {name} {value}"));
     }
     text
+}
+
+/// Files of one directory together: `/sys/fs/cgroup/{memory.current, memory.stat}`.
+fn sources(present: &[StoredOrigin]) -> String {
+    let mut folders: Vec<(&str, Vec<&str>)> = Vec::new();
+    for origin in present {
+        let source = origin.source.as_str();
+        let (folder, file) = match source.rfind('/').filter(|_| source.starts_with('/')) {
+            Some(at) => source.split_at(at + 1),
+            None => ("", source),
+        };
+        match folders.iter_mut().find(|(known, _)| *known == folder) {
+            Some((_, files)) if files.contains(&file) => {}
+            Some((_, files)) => files.push(file),
+            None => folders.push((folder, vec![file])),
+        }
+    }
+    let one = |(folder, files): &(&str, Vec<&str>)| match files.as_slice() {
+        [file] => format!("{folder}{file}"),
+        many if folder.is_empty() => many.join(", "),
+        many => format!("{folder}{{{}}}", many.join(", ")),
+    };
+    folders.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// The first characters, with `…` if there were more.
@@ -150,6 +173,13 @@ mod tests {
         assert_eq!(of("mount_a_usage_b_usage_megabytes", Scope::Mount), "mount_a_usage_b");
         assert_eq!(of("process_rss_megabytes", Scope::Process), "process");
         assert!(ALL.len() > 40);
+    }
+
+    #[test]
+    fn files_of_one_directory_stand_together() {
+        let of = |source: &str| StoredOrigin { source: source.into(), ..StoredOrigin::default() };
+        let all = ["/a/x", "/a/y", "/a/x", "statvfs(/)", "/b/z"].map(of);
+        assert_eq!(sources(&all), "/a/{x, y}, statvfs(/), /b/z");
     }
 
     #[test]

@@ -107,7 +107,8 @@ impl Delivery {
         self.leave()?;
         if let Phase::Over(Some(end)) = phase {
             self.conclude(end)?;
-            self.concluded = true;
+            // Without a run the search goes on: rank 0 may be just making it.
+            self.concluded = !self.targets.is_empty();
         }
         Ok(())
     }

@@ -151,12 +151,15 @@ impl Thread {
             if let Some(delivery) = &mut self.delivery {
                 delivery.client.set_timeout(left.max(LAST_RETRY));
             }
-            let Err(trouble) = self.step(Phase::Over(Some(&last.end))) else { break None };
-            let goes_on = trouble.is_transient() && left > LAST_RETRY * 2;
-            if !goes_on {
-                break Some(trouble);
+            let result = self.step(Phase::Over(Some(&last.end)));
+            let waits_for_rank_0 = self.delivery.as_ref().is_some_and(|d| d.urls().is_empty());
+            let time_left = left > LAST_RETRY * 2;
+            match result {
+                Ok(()) if !(waits_for_rank_0 && time_left) => break None,
+                Ok(()) => {}
+                Err(trouble) if !(trouble.is_transient() && time_left) => break Some(trouble),
+                Err(trouble) => self.say_once(&trouble),
             }
-            self.say_once(&trouble);
             std::thread::sleep(LAST_RETRY);
         };
         let urls = self.delivery.as_ref().map(Delivery::urls).unwrap_or_default();
