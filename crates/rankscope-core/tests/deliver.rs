@@ -63,6 +63,7 @@ fn thinning(shortest_ms: i64) -> Thinning {
 
 /// 16 ranks, each in a pod and on a node of its own (the worst case: node series of 16 nodes), for 109 hours.
 #[test]
+#[expect(clippy::print_stdout, reason = "the figures are worth reading")]
 fn a_long_job_of_many_ranks_stays_small() {
     const RANKS: u32 = 16;
     let windows = Windows { length_ms: 10_000, series: stored() };

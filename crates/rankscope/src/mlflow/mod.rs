@@ -10,6 +10,7 @@
 mod address;
 mod batch;
 mod client;
+mod closing;
 mod delivery;
 mod ending;
 mod error;
