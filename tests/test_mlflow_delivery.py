@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -399,3 +400,24 @@ def test_the_page_of_the_run_is_there(rankscope, server, environment, store):
     ]
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     assert direct.open(url.split("#")[0], timeout=20).status == 200
+
+
+def test_a_server_that_never_answers(rankscope, store):
+    """The job starts at once, ends with its own code, and rankscope ends within its grace."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        uri = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        environment = {**os.environ, "MLFLOW_TRACKING_URI": uri, "RANKSCOPE_GRACE": "2"}
+        command = ("sh", "-c", "echo out; sleep 2; exit 7")
+        # A hang guard only: without the grace it would be two minutes.
+        done = rankscope.run(
+            "run", "--store", store, *FAST, "--", *command, check=7, env=environment, timeout=60
+        )
+    assert done.stdout == "out\n"
+    assert f"rankscope sync {store}" in done.stderr
+    assert Record.only(store).windows()
+
+
+def test_without_a_server_the_environment_stays(rankscope, store):
+    script = "import os; print(sorted(k for k in os.environ if k.startswith('MLFLOW')))"
+    done = rankscope.run("run", "--store", store, "--", sys.executable, "-c", script, check=0)
+    assert done.stdout == "[]\n"

@@ -34,6 +34,7 @@ pub struct Config {
 }
 
 pub struct Sink {
+    place: Place,
     tell: Sender<Last>,
     done: Receiver<Outcome>,
 }
@@ -57,6 +58,7 @@ impl Sink {
     pub fn start(config: Config) -> std::io::Result<Sink> {
         let (tell, told) = mpsc::channel();
         let (answer, done) = mpsc::channel();
+        let place = config.place.clone();
         std::thread::Builder::new().name("rankscope-mlflow".to_owned()).stack_size(STACK).spawn(
             move || {
                 let outcome = Thread::new(config).run(&told);
@@ -64,16 +66,19 @@ impl Sink {
                 let _ = answer.send(outcome);
             },
         )?;
-        Ok(Sink { tell, done })
+        Ok(Sink { place, tell, done })
     }
 
     /// Delivers what is left, then the status. Returns at `deadline` at the latest.
     pub fn finish(self, end: ChildEnd, deadline: Instant) -> Outcome {
         let _ = self.tell.send(Last { end, deadline });
         let left = deadline.saturating_duration_since(Instant::now());
-        self.done.recv_timeout(left).unwrap_or_else(|_| Outcome {
-            urls: Vec::new(),
-            problem: Some("MLflow did not answer in time".to_owned()),
+        self.done.recv_timeout(left).unwrap_or_else(|_| {
+            let path = self.place.path();
+            let later =
+                path.map(|path| format!("; `rankscope sync {}` delivers the rest", folder(&path).display()));
+            let problem = format!("MLflow did not answer in time{}", later.unwrap_or_default());
+            Outcome { urls: Vec::new(), problem: Some(problem) }
         })
     }
 }

@@ -66,7 +66,10 @@ impl Delivering {
             }
             return made;
         }
-        // Also without a server that we know of: the job may know one, and `sync` can find its runs then.
+        // Without a server to deliver to, the job's environment stays as it is.
+        if made.settings.is_none() {
+            return made;
+        }
         match run_context(env_vars::mlflow_run_context().as_deref(), &tag_value(job.key), job.rank) {
             Some(context) => made.overlay.push(("MLFLOW_RUN_CONTEXT", context)),
             None => printer::say("MLFLOW_RUN_CONTEXT is not a JSON object: runs of the job can't be found"),
