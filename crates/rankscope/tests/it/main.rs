@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod mlflow;
 #[cfg(test)]
+mod reader;
+#[cfg(test)]
 mod store;
 #[cfg(test)]
 mod trees;
