@@ -1,5 +1,6 @@
 # Each works from a fresh clone:
 #   make demo [LEAK=1]   a small training job in a limited cgroup, under `rankscope run`
+#   make demo-mlflow     the same job logs to a real MLflow server, and its run gets rankscope's numbers
 #   make test            everything; needs root and cgroup v1 for the tests with real containers
 #   make lint            formatting and lints, as in CI
 #   make bench           what a sample costs, beside psutil and beside bare reads
@@ -7,14 +8,18 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: demo test lint bench tools
+.PHONY: demo demo-mlflow test lint bench tools
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
 	$(CARGO) build --release --quiet
 	@PYTHON=$(VENV)/bin/python examples/demo.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
 
-test: $(VENV)/ready $(VENV)/mlflow tools
+demo-mlflow: $(VENV)/mlflow-ready
+	$(CARGO) build --release --quiet
+	@PYTHON=$(VENV)/bin/python examples/demo_mlflow.sh $(DEMO_ARGS)
+
+test: $(VENV)/mlflow-ready tools
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace --bins --examples
 	$(VENV)/bin/pytest tests $(PYTEST_ARGS)
@@ -34,7 +39,8 @@ $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 	$(VENV)/bin/pip install --quiet --requirement tests/requirements.txt --requirement examples/requirements.txt
 	@touch $@
 
-$(VENV)/mlflow: tests/requirements-mlflow.txt $(VENV)/ready
+# A real MLflow server and its client: 850 MB, so apart.
+$(VENV)/mlflow-ready: $(VENV)/ready tests/requirements-mlflow.txt
 	$(VENV)/bin/pip install --quiet --requirement tests/requirements-mlflow.txt
 	@touch $@
 

@@ -11,6 +11,7 @@
 
 pub mod audit;
 pub mod cgroup;
+pub mod deliver;
 pub mod gap;
 pub mod identity;
 pub mod interfaces;

@@ -26,7 +26,7 @@ mod wait;
 
 pub use ended::{ChildrenCpu, Ended, ExitKind, SignalSeen};
 pub use inherited::capture_inherited;
-pub use launch::{StartError, exec};
+pub use launch::{Overlay, StartError, exec};
 pub use wait::{Supervised, start};
 
 use std::io;

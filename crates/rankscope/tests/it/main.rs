@@ -6,6 +6,8 @@ mod metrics_page;
 #[cfg(test)]
 mod mlflow;
 #[cfg(test)]
+mod reader;
+#[cfg(test)]
 mod store;
 #[cfg(test)]
 mod trees;
