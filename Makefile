@@ -1,13 +1,14 @@
 # Each works from a fresh clone:
 #   make demo [LEAK=1]   a small training job in a limited cgroup, under `rankscope run`
 #   make test            everything; needs root and cgroup v1 for the tests with real containers
+#   make test-v2        a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make lint            formatting and lints, as in CI
 #   make bench           what a sample costs, beside psutil and beside bare reads
 PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: demo test lint bench tools
+.PHONY: demo test test-v2 lint bench tools
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -18,6 +19,12 @@ test: $(VENV)/ready tools
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace
 	$(VENV)/bin/pytest tests $(PYTEST_ARGS)
+
+test-v2: $(VENV)/ready
+	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils
+	@tests/v2/fetch.sh
+	$(CARGO) build --release --quiet --bin rankscope
+	$(VENV)/bin/pytest tests/v2 --timeout 600 $(PYTEST_ARGS)
 
 lint: $(VENV)/ready
 	$(CARGO) fmt --all --check
