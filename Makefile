@@ -15,9 +15,9 @@ demo: $(VENV)/ready
 	$(CARGO) build --release --quiet
 	@PYTHON=$(VENV)/bin/python examples/demo.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
 
-test: $(VENV)/ready tools
+test: $(VENV)/ready $(VENV)/mlflow tools
 	$(CARGO) test --workspace
-	$(CARGO) build --workspace
+	$(CARGO) build --workspace --bins --examples
 	$(VENV)/bin/pytest tests $(PYTEST_ARGS)
 
 test-v2: $(VENV)/ready
@@ -39,6 +39,10 @@ bench: $(VENV)/ready tools
 $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --requirement tests/requirements.txt --requirement examples/requirements.txt
+	@touch $@
+
+$(VENV)/mlflow: tests/requirements-mlflow.txt $(VENV)/ready
+	$(VENV)/bin/pip install --quiet --requirement tests/requirements-mlflow.txt
 	@touch $@
 
 # What tests and benchmarks run beside Python and Rust: installed where that is possible, else named.

@@ -164,6 +164,17 @@ def test_disabled_is_a_plain_exec(rankscope, store):
 # The record
 
 
+def test_an_environment_that_makes_no_sense_keeps_no_job_from_starting(rankscope, store):
+    environment = {**os.environ, "RANKSCOPE_STORE": str(store), "RANKSCOPE_INTERVAL": "often"}
+    done = rankscope.run("run", "--", "sh", "-c", "exit 7", env=environment, check=7)
+    assert "ignored in the environment: invalid value 'often'" in done.stderr
+    # The rest of the environment counts.
+    assert Store(store).windows("node_load_1m")
+    # What is typed wrong is said at once, before the job starts; other commands refuse both.
+    rankscope.run("run", "--interval", "often", "--", "true", check=2)
+    rankscope.run("sample", env=environment, check=2)
+
+
 def test_a_short_job_leaves_a_record(rankscope, store):
     rankscope.run("run", "--store", store, "--", "sleep", "0.3", check=0)
     record = Store(store)

@@ -9,6 +9,7 @@
 //! sources → Sample (raw counters) → rates → Readings → windows → local store → sinks
 //! ```
 
+pub mod audit;
 pub mod cgroup;
 pub mod gap;
 pub mod identity;

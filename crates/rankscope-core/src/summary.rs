@@ -42,6 +42,8 @@ pub struct Cpu {
     pub limit_cores: Option<f64>,
     /// The level of the quota that binds.
     pub level: Option<Arc<str>>,
+    /// Share of the time in which a task of the cgroup waited for a CPU, percent; `None`: not known.
+    pub waiting_percentage: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +78,8 @@ pub struct Collector {
     first_usage_ns: Option<(Arc<str>, u64)>,
     throttling: Vec<(Arc<str>, Throttling, Throttling)>,
     process_core_seconds: f64,
+    /// Seconds in which a task waited for a CPU, and seconds for which that is known.
+    waiting: (f64, f64),
 }
 
 impl Collector {
@@ -87,8 +91,13 @@ impl Collector {
         self.summary.samples += 1;
         self.summary.seconds = sample.boottime_ns.saturating_sub(first) as f64 / 1e9;
         self.memory(sample, readings);
+        let elapsed = elapsed as f64 / 1e9;
+        if let Some(share) = value(readings, &series::CONTAINER_CPU_PRESSURE_SOME) {
+            self.waiting.0 += share / 100.0 * elapsed;
+            self.waiting.1 += elapsed;
+        }
         self.cpu(sample, readings);
-        self.processes(readings, elapsed as f64 / 1e9);
+        self.processes(readings, elapsed);
         let count = |series| value(readings, series).map(|v| v as u64);
         self.summary.oom_kills = count(&series::CONTAINER_MEMORY_OOM_KILLS).or(self.summary.oom_kills);
         self.summary.limit_hits = count(&series::CONTAINER_MEMORY_LIMIT_HITS).or(self.summary.limit_hits);
@@ -169,6 +178,7 @@ impl Collector {
                 max_cores: now.max(max),
                 limit_cores: limit.as_ref().map(|l| l.cores),
                 level: limit.and_then(|l| l.level.and(l.origin.level.clone())),
+                waiting_percentage: (self.waiting.1 > 0.0).then(|| self.waiting.0 / self.waiting.1 * 100.0),
             });
         }
         for level in &cpu.levels {

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rankscope_core::parse::quantity;
 
 use crate::sources::MountOption;
 
@@ -16,7 +17,7 @@ use crate::sources::MountOption;
 )]
 pub struct Cli {
     /// Print JSON
-    #[arg(long, global = true, env = "RANKSCOPE_JSON", value_parser = clap::builder::FalseyValueParser::new(), num_args = 0..=1, default_missing_value = "true", default_value = "false", require_equals = true, hide_possible_values = true, action = clap::ArgAction::Set, value_name = "BOOL")]
+    #[arg(long, global = true, env = "RANKSCOPE_JSON", value_parser = clap::builder::FalseyValueParser::new())]
     pub json: bool,
     /// Say more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -37,6 +38,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Write the kernel files that rankscope reads to a directory, for --root (no environment, no command lines)
     Snapshot(SnapshotArgs),
+    /// Say whose numbers an MLflow run's system metrics are: the node's, or your container's
+    Audit(AuditArgs),
 }
 
 #[derive(Args, Debug)]
@@ -117,6 +120,85 @@ pub struct SnapshotArgs {
     pub pid: Option<u32>,
 }
 
+#[derive(Args, Debug)]
+pub struct AuditArgs {
+    /// Id of the run
+    pub run_id: String,
+    /// Address of the MLflow server; default: MLFLOW_TRACKING_URI
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Memory limit that the job's container had, such as 64GiB
+    #[arg(long, env = "RANKSCOPE_MEMORY_LIMIT", value_parser = bytes, value_name = "BYTES")]
+    pub memory_limit: Option<f64>,
+    /// CPU limit that the job's container had, such as 8 or 500m
+    #[arg(long, env = "RANKSCOPE_CPU_LIMIT", value_parser = cores, value_name = "CORES")]
+    pub cpu_limit: Option<f64>,
+    /// Memory of the node that the job ran on
+    #[arg(long, env = "RANKSCOPE_NODE_MEMORY", value_parser = bytes, value_name = "BYTES")]
+    pub node_memory: Option<f64>,
+    /// CPUs of the node that the job ran on
+    #[arg(long, env = "RANKSCOPE_NODE_CPUS", value_parser = cores, value_name = "CORES")]
+    pub node_cpus: Option<f64>,
+    /// The job ran on this machine: compare with its memory and CPUs
+    #[arg(long, env = "RANKSCOPE_HERE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub here: bool,
+}
+
+fn bytes(text: &str) -> Result<f64, String> {
+    quantity::bytes(text).ok_or_else(|| "expected a size such as 64GiB, 64Gi or 68719476736".to_owned())
+}
+
+fn cores(text: &str) -> Result<f64, String> {
+    quantity::cores(text).ok_or_else(|| "expected a number of CPUs such as 8, 0.5 or 500m".to_owned())
+}
+
+impl Cli {
+    /// What was typed, else what the environment says. A variable that makes no sense must not keep a job from
+    /// starting: `run` then goes without it, and the list says why.
+    pub fn of(args: &[OsString]) -> Result<(Cli, Vec<String>), clap::Error> {
+        let mut command = Cli::command();
+        let mut ignored = Vec::new();
+        let mut without: Vec<String> = Vec::new();
+        loop {
+            let parsed = command.clone().try_get_matches_from(args).and_then(|m| Cli::from_arg_matches(&m));
+            let error = match parsed {
+                Ok(cli) if without.is_empty() || matches!(cli.command, Command::Run(_)) => {
+                    return Ok((cli, ignored));
+                }
+                Ok(_) => return Err(command.error(clap::error::ErrorKind::InvalidValue, ignored.join("; "))),
+                Err(error) => error,
+            };
+            let Some(option) = option_of(&error).filter(|option| !without.contains(option)) else {
+                return Err(error);
+            };
+            ignored.push(first_line(&error));
+            command = command
+                .mut_args(|a| forget(a, &option))
+                .mut_subcommand("run", |run| run.mut_args(|a| forget(a, &option)));
+            without.push(option);
+        }
+    }
+}
+
+/// `interval` of an error about `--interval <SECONDS>`.
+fn option_of(error: &clap::Error) -> Option<String> {
+    match error.get(clap::error::ContextKind::InvalidArg)? {
+        clap::error::ContextValue::String(text) => {
+            Some(text.strip_prefix("--")?.split([' ', '[']).next()?.to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn first_line(error: &clap::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// The option without its environment variable.
+fn forget(arg: clap::Arg, option: &str) -> clap::Arg {
+    if arg.get_long() == Some(option) { arg.env(None) } else { arg }
+}
+
 fn seconds(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64, String> {
     let value: f64 = text.trim().parse().map_err(|_| "not a number of seconds".to_owned())?;
     if range.contains(&value) {
@@ -158,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+        Cli::command().debug_assert();
     }
 
     #[test]

@@ -42,6 +42,11 @@ pub fn job_key() -> Option<String> {
         .or_else(|| text("RAY_JOB_ID"))
 }
 
+/// One of MLflow's and its surroundings' variables, as it stands; which ones are read is in `mlflow::Settings`.
+pub fn mlflow(name: &str) -> Option<String> {
+    var(name).ok()
+}
+
 /// Ranks in the job.
 pub fn world_size() -> Option<u32> {
     const LAUNCHERS: [&str; 6] = [

@@ -1,12 +1,14 @@
 //! rankscope: I/O and commands around `rankscope-core`. Library and binary in one, since the Python wheel's console
 //! command needs the same `run`.
 
+pub mod ceiling;
 pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod env_vars;
 pub mod kernel_file;
 pub mod machine;
+pub mod mlflow;
 pub mod printer;
 pub mod probe;
 pub mod sampler;
@@ -19,10 +21,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, TargetArgs};
-use commands::{doctor, exit, measure, run, sample, scope, snapshot};
+use commands::{audit, doctor, exit, measure, run, sample, scope, snapshot};
 use sources::Options;
 
 /// The whole program: what was typed → plain settings → one function a command.
@@ -31,8 +33,11 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     if args.first().is_some_and(|name| name == probe::NAME) {
         return probe::serve();
     }
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
+    let cli = match Cli::of(&args) {
+        Ok((cli, ignored)) => {
+            ignored.iter().for_each(|why| printer::say(&format!("ignored in the environment: {why}")));
+            cli
+        }
         Err(error) => {
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { exit::WRONG_USE } else { exit::DONE });
@@ -61,6 +66,19 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Doctor(args) => doctor::doctor(&doctor::Config { pid: args.pid, store: args.store, json }),
         Command::Snapshot(args) => {
             snapshot::snapshot(&snapshot::Config { dir: args.dir, pid: args.pid, json })
+        }
+        Command::Audit(args) => {
+            let given = |value: Option<f64>, option: &str| {
+                value.map(|value| Size { value, from: option.to_owned(), measured: false })
+            };
+            let known = Known {
+                memory_limit: given(args.memory_limit, "--memory-limit"),
+                cpu_limit: given(args.cpu_limit, "--cpu-limit"),
+                node_memory: given(args.node_memory, "--node-memory"),
+                node_cores: given(args.node_cpus, "--node-cpus"),
+            };
+            let (run_id, tracking_uri, here) = (args.run_id, args.tracking_uri, args.here);
+            audit::audit(&audit::Config { run_id, tracking_uri, known, here, json })
         }
     };
     match result {

@@ -11,6 +11,7 @@ pub mod net_dev;
 pub mod node;
 pub mod pid;
 pub mod pressure;
+pub mod quantity;
 
 use std::fmt;
 

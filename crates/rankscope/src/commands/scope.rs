@@ -2,13 +2,14 @@
 
 mod family;
 
-use rankscope_core::rate::{cpu_limit, memory_limit, thread_hint};
+use rankscope_core::rate::memory_limit;
 use rankscope_core::sample::Sample;
 use serde_json::{Value, json};
 
 use super::exit;
 use super::measure::{Measurement, Request};
-use crate::printer::{self, bytes, number};
+use crate::ceiling::{CpuCeiling, cpu_ceiling};
+use crate::printer::{self, bytes};
 use crate::sources::Sources;
 use family::Family;
 
@@ -41,30 +42,6 @@ struct Report {
     /// What `free` shows, and what may be used. Bytes.
     node_memory: Option<u64>,
     memory_limit: Option<(u64, Option<String>)>,
-}
-
-/// The CPUs that this process can use at most, in a container or not.
-pub struct CpuCeiling {
-    pub cores: f64,
-    pub threads: u32,
-    pub why: String,
-}
-
-/// min of quota, cpuset and affinity; `None` when none of them can be read.
-pub fn cpu_ceiling(sources: &Sources, sample: &Sample) -> Option<CpuCeiling> {
-    let (cores, why) = match sample.cpu.as_ref().ok().and_then(|cpu| cpu_limit(cpu).ok().map(|l| (cpu, l))) {
-        Some((_, limit)) if limit.level.is_some() => {
-            let level = limit.origin.level.as_deref().unwrap_or("?").to_owned();
-            (limit.cores, format!("quota of {} cores at {level}", number(limit.cores)))
-        }
-        Some((_, limit)) => (limit.cores, format!("{} CPUs by {}", number(limit.cores), limit.origin.source)),
-        None => {
-            let allowed = sources.allowed_cpus();
-            let count = allowed.value.ok()?;
-            (f64::from(count), format!("{count} CPUs by {}, no quota", allowed.origin.source))
-        }
-    };
-    Some(CpuCeiling { cores, threads: thread_hint(cores), why })
 }
 
 impl Report {

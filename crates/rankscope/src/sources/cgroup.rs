@@ -40,11 +40,21 @@ pub struct Place {
     pub identity: Option<Arc<str>>,
     /// Why it is no container, if so.
     pub container: Measured<()>,
+    /// The last level is the root of the hierarchy; else levels above it exist and are not visible.
+    pub sees_root: bool,
 }
 
 impl Place {
     pub fn own(&self) -> &Level {
         &self.levels[0]
+    }
+
+    /// That a limit could bind which nobody here can see, if so.
+    pub fn hidden_levels(&self) -> Option<String> {
+        let top = &self.levels.last()?.path;
+        (!self.sees_root).then(|| {
+            format!("levels above {top} are not visible here; a smaller limit of the pod would not be seen")
+        })
     }
 
     /// A file of a level.
@@ -205,8 +215,9 @@ impl Place {
         let identity = machine
             .inode(&levels[0].dir)
             .and_then(|(dev, ino)| identity::container(host.boot_id.as_deref(), dev, ino));
+        let sees_root = levels.last().is_some_and(|top| is_real_root(machine, hierarchy.version, top));
         let container = is_container(machine, hierarchy.version, &levels);
-        Place { version: hierarchy.version, levels, why, identity, container }
+        Place { version: hierarchy.version, levels, why, identity, container, sees_root }
     }
 }
 

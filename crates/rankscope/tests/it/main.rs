@@ -2,6 +2,8 @@
 
 // cfg(test) also tells the lints that helpers here may unwrap.
 #[cfg(test)]
+mod mlflow;
+#[cfg(test)]
 mod store;
 #[cfg(test)]
 mod trees;

@@ -5,7 +5,7 @@ use std::path::Path;
 use rankscope_core::summary::{Summary, Throttled};
 use serde_json::{Value, json};
 
-use crate::commands::scope::CpuCeiling;
+use crate::ceiling::CpuCeiling;
 use crate::printer::{bytes, number};
 use crate::store::Finished;
 use crate::supervise::ExitKind;
@@ -25,6 +25,9 @@ const NEARLY_FULL: f64 = 90.0;
 /// A quota matters when it throttled in this share of periods, and for this share of the time.
 const THROTTLED_OFTEN: f64 = 10.0;
 const THROTTLED_LONG: f64 = 0.05;
+/// Without a quota, CPUs are too few when nearly all of their time is used and somebody waits for half of it.
+const CPUS_BUSY: f64 = 0.9;
+const WAITED_OFTEN: f64 = 50.0;
 
 pub fn text(facts: &Facts) -> String {
     let mut lines = vec![headline(facts), memory(facts), cpu(facts), kills(facts)];
@@ -131,25 +134,43 @@ fn warnings(facts: &Facts) -> Vec<String> {
     if let Some(share) = share {
         all.push(format!("memory came to {share:.1} % of the limit: the next larger batch may be killed"));
     }
-    let matters =
-        |t: &&Throttled| t.percentage() >= THROTTLED_OFTEN && t.seconds >= s.seconds * THROTTLED_LONG;
-    if let Some(throttled) = s.throttled.as_ref().filter(matters) {
-        let threads = s.processes.as_ref().map_or(0, |p| p.peak_threads);
-        match &facts.ceiling {
-            Some(c) if threads > u64::from(c.threads) => all.push(format!(
-                "{threads} threads shared {} cores and stood still for {:.1} s: try OMP_NUM_THREADS={} and fewer loader workers",
-                number(c.cores),
-                throttled.seconds,
-                c.threads
-            )),
-            _ => all.push(format!("the CPU quota held the job up for {:.1} s", throttled.seconds)),
-        }
-    }
+    all.extend(too_many_threads(facts));
     if facts.finished.dropped_ticks > 0 {
         all.push(format!("{} samples could not be written", facts.finished.dropped_ticks));
     }
     all.extend(facts.finished.problem.clone());
     all
+}
+
+/// More threads than CPUs, where it cost time: throttled by a quota, or waiting in a cpuset.
+fn too_many_threads(facts: &Facts) -> Option<String> {
+    let s = &facts.summary;
+    let threads = s.processes.as_ref().map_or(0, |p| p.peak_threads);
+    let ceiling = facts.ceiling.as_ref().filter(|c| threads > u64::from(c.threads));
+    let try_fewer = |c: &CpuCeiling| format!("try OMP_NUM_THREADS={} and fewer loader workers", c.threads);
+    let matters =
+        |t: &&Throttled| t.percentage() >= THROTTLED_OFTEN && t.seconds >= s.seconds * THROTTLED_LONG;
+    if let Some(throttled) = s.throttled.as_ref().filter(matters) {
+        let stood = throttled.seconds;
+        return Some(match ceiling {
+            Some(c) => {
+                let cores = number(c.cores);
+                format!(
+                    "{threads} threads shared {cores} cores and stood still for {stood:.1} s: {}",
+                    try_fewer(c)
+                )
+            }
+            None => format!("the CPU quota held the job up for {stood:.1} s"),
+        });
+    }
+    let (c, cpu) = (ceiling?, s.cpu.as_ref()?);
+    let waited =
+        cpu.waiting_percentage.filter(|w| *w >= WAITED_OFTEN && cpu.mean_cores >= c.cores * CPUS_BUSY)?;
+    Some(format!(
+        "{threads} threads waited for {} CPUs in {waited:.0} % of the time: {}",
+        number(c.cores),
+        try_fewer(c)
+    ))
 }
 
 fn record(finished: &Finished) -> String {
@@ -206,6 +227,7 @@ pub fn json(facts: &Facts) -> Value {
             "max_cores": c.max_cores,
             "limit_cores": c.limit_cores,
             "level": c.level.as_deref(),
+            "waiting_percentage": c.waiting_percentage,
         })),
         "throttled": s.throttled.as_ref().map(|t| json!({
             "level": &*t.level,

@@ -1,5 +1,6 @@
 //! The rows of `scope`: families of series that share scope, identity and source.
 
+use rankscope_core::cgroup::Version;
 use rankscope_core::gap::Gap;
 use rankscope_core::rate::{cpu_limit, memory_limit, working_set};
 use rankscope_core::reading::{Origin, Readings};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::printer::{bytes, number};
 use crate::sources::Sources;
+use crate::sources::cgroup::Place;
 
 pub struct Family {
     name: String,
@@ -32,7 +34,11 @@ struct Limit {
 }
 
 pub fn all(sources: &Sources, sample: &Sample, readings: &Readings) -> Vec<Family> {
-    let mut rows = vec![memory(sample), cpu(sample, readings)];
+    let cgroups = &sources.cgroups;
+    let mut rows = vec![
+        memory(sample).hiding(cgroups.memory.as_ref().ok().filter(|m| m.version == Version::V2)),
+        cpu(sample, readings).hiding(cgroups.cpu.as_ref().ok()),
+    ];
     rows.extend(container_rest(readings));
     rows.push(network(sources, readings));
     rows.extend(file_systems(sample, sources.network_scope().0 == Scope::Pod));
@@ -66,6 +72,13 @@ impl Family {
     fn now(mut self, now: Result<String, Gap>) -> Family {
         self.now = now.map_err(|gap| gap.to_string());
         self
+    }
+
+    /// Says so where levels above are hidden. (v1 shows the smallest memory limit even so.)
+    fn hiding(self, place: Option<&Place>) -> Family {
+        let hidden = place.filter(|p| p.container.is_ok()).and_then(Place::hidden_levels);
+        let note = [self.note, hidden].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        Family { note: (!note.is_empty()).then_some(note), ..self }
     }
 
     /// By one series of the present readings; the word says what it is.

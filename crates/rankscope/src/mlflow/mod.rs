@@ -1,0 +1,30 @@
+//! REST client of an MLflow tracking server: blocking, one request in flight (`&mut self`), no queue and no back-off.
+//!
+//! Data flows one way: `Settings` (environment → plain values) → `Client` → typed answers, or one `Error` that tells
+//! permanent from transient and repeats what the server said.
+//!
+//! Constraints: no credential in any text (`Secret`, addresses without user information, server texts are searched);
+//! only integers as step and timestamp and only finite values, since the server stores a half-read batch silently
+//! and answers 200; the same batch always serialises to the same bytes, so that a re-send changes nothing.
+
+mod address;
+mod batch;
+mod client;
+mod error;
+mod http;
+mod ini;
+pub mod key;
+mod proxy;
+mod retry_after;
+mod secret;
+mod settings;
+mod tls;
+mod tls_connector;
+mod types;
+
+pub use batch::{Batch, MAX_BODY, MAX_METRICS, MAX_TAGS, batches};
+pub use client::{Client, NewRun, RunsQuery, Upload};
+pub use error::{Broken, Error};
+pub use secret::Secret;
+pub use settings::{Auth, Settings, SettingsError, Tls};
+pub use types::{Experiment, Metric, Page, Param, Point, Refused, Run, RunStatus, Tag};
