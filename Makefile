@@ -1,7 +1,7 @@
 # Each works from a fresh clone:
 #   make demo [LEAK=1]   a small training job in a limited cgroup, under `rankscope run`
 #   make test            everything; needs root and cgroup v1 for the tests with real containers
-#   make test-v2        a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
+#   make test-v2         a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make lint            formatting and lints, as in CI
 #   make bench           what a sample costs, beside psutil and beside bare reads
 PYTHON ?= python3

@@ -1,4 +1,4 @@
-"""Boots a virtual machine with a cgroup v2 kernel, runs the checks of `guest/checks` in it and brings back their files.
+"""Boots a virtual machine with a cgroup v2 kernel, runs `guest/checks` in it and brings back their files.
 
 The guest is a Debian kernel with an initramfs of busybox, the built rankscope with its libraries and what lies in
 `guest/`. Nothing of it is installed; the kernel's package is kept in `.cache/v2`.

@@ -1,4 +1,4 @@
-"""True numbers on a cgroup v2 kernel: every value lies between what was read of the kernel's files before and after it.
+"""True numbers on a cgroup v2 kernel: every value lies between what the kernel's files said before and after it.
 
 The checks ran in a guest (guest.py); a test here is about the files that the check of its name left.
 """
@@ -311,6 +311,16 @@ def test_an_oom_kill_of_the_whole_container_leaves_a_record_up_to_it(guest):
     killed = min(r["end_ms"] for r in series if r["memory.oom_kill"] > 0)
     assert usage[-1][0] <= killed + CLOCK_MS
     assert ticks(store, "container_memory_oom_kills")[-1][1] == 0
+
+
+def test_no_rate_is_more_than_the_machine_can_do(guest):
+    """Samples come late and close together where the kernel is busy reclaiming, and at the end of a job."""
+    for name in ("oom", "high", "resize", "moved"):
+        for file in (guest.check(name) / "store").rglob("*.sqlite"):
+            store = Store(file.parent)
+            for series in ("container_cpu_usage_cores", "process_cpu_cores"):
+                # Two CPUs. A sample can still be interrupted between a file and the clock.
+                assert max(v for _, v in ticks(store, series)) < 3, (name, series)
 
 
 def test_limits_that_move_are_followed_within_one_window(guest):
