@@ -22,9 +22,9 @@ test: $(VENV)/ready $(VENV)/mlflow tools
 
 test-v2: $(VENV)/ready
 	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils
-	@tests/v2/fetch.sh
+	@tests/v2/fetch.sh $(V2_SUITE)
 	$(CARGO) build --release --quiet --bin rankscope
-	$(VENV)/bin/pytest tests/v2 --timeout 600 $(PYTEST_ARGS)
+	V2_SUITE=$(V2_SUITE) $(VENV)/bin/pytest tests/v2 --timeout 600 $(PYTEST_ARGS)
 
 lint: $(VENV)/ready
 	$(CARGO) fmt --all --check

@@ -13,7 +13,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parent.parent
-CACHE = REPO / ".cache" / "v2"
+# The kernel of another release, if one is asked for.
+SUITE = os.environ.get("V2_SUITE") or "default"
+KERNEL = REPO / ".cache" / "v2" / SUITE / "kernel"
 MODULES = ("overlay",)
 # Without hardware virtualisation a guest takes seconds to boot; this is for one that hangs.
 BOOT_AND_RUN_S = 300
@@ -36,15 +38,9 @@ class Guest:
         return folder
 
 
-def kernel():
-    """The folder of the unpacked kernel package that `make test-v2` fetched."""
-    found = sorted(CACHE.glob("*/boot/vmlinuz-*"))
-    assert len(found) == 1, f"one kernel expected in {CACHE}, not {found}: run `make test-v2`"
-    return found[0].parent.parent
-
-
 def boot(binary, work):
     """Runs everything in a guest; one that died before it was ready is tried once more."""
+    assert KERNEL.is_dir(), f"no {KERNEL}: run `make test-v2`"
     work.mkdir(parents=True, exist_ok=True)
     initrd = make_initrd(binary, work)
     for attempt in (1, 2):
@@ -67,7 +63,7 @@ def run_qemu(initrd, work, out):
     # cx16: without it, since cmpxchg16b of QEMU 7.2 loses updates now and then. The exit device gives us a code.
     command = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
     command += ["-M", "q35", "-cpu", "max,-cx16", "-accel", "tcg,thread=multi", "-smp", "2", "-m", "768"]
-    command += ["-kernel", next(kernel().glob("boot/vmlinuz-*")), "-initrd", initrd]
+    command += ["-kernel", next(KERNEL.glob("boot/vmlinuz-*")), "-initrd", initrd]
     command += [
         "-append",
         "console=ttyS0 panic=-1 oops=panic quiet loglevel=3 psi=1 tsc=reliable mitigations=off",
@@ -128,7 +124,7 @@ def copy_modules(target):
     order = []
 
     def add(name):
-        found = list(kernel().rglob(f"{name}.ko"))
+        found = list(KERNEL.rglob(f"{name}.ko"))
         if not found or name in order:
             return
         data = found[0].read_bytes()

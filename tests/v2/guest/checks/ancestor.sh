@@ -28,7 +28,7 @@ poll "$POD" readings-pod
 poll "$LEAF" readings
 rankscope sample --json --pid "$PID" --count 6 --interval 0.7 > rates.json
 sleep 0.5
-set_file "$LEAF/cgroup.kill" 1
+kill -9 "$PID"
 wait "$REPORTER" || true
 set_file "$POD/cpu.max" "max"
 

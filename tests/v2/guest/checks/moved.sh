@@ -26,6 +26,8 @@ empty() {
     while [ -n "$(cat "$old/cgroup.procs")" ]; do move || true; done
 }
 happened moved empty
+# The new cgroup is seen before anything is charged to it.
+sleep 1
 echo moved > "$DATA/moved"
 sleep 1
 rmdir "$old"
