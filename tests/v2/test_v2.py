@@ -52,14 +52,16 @@ def memory(around, limit=None):
         "container_memory_anon_megabytes": around.get("memory.rss").scaled(MB),
         "container_memory_file_megabytes": around.get("memory.cache").scaled(MB),
         "container_memory_shmem_megabytes": around.get("memory.shmem").scaled(MB),
-        "container_memory_kernel_megabytes": around.get("memory.kernel").scaled(MB),
-        "container_memory_peak_megabytes": around.get("memory.peak").scaled(MB),
         "container_memory_swap_megabytes": around.get("memory.swap").scaled(MB),
         "container_cpu_throttled_seconds": around.get("cpu.throttled_time").scaled(1e9),
         "container_io_read_megabytes": around.get("io.read").scaled(MB),
         "container_io_write_megabytes": around.get("io.write").scaled(MB),
         "container_pids": around.get("pids"),
     }
+    # Linux 5.18 and 5.19.
+    for name in ("kernel", "peak"):
+        if f"memory.{name}" in around.readings[0]:
+            expected[f"container_memory_{name}_megabytes"] = around.get(f"memory.{name}").scaled(MB)
     return expected | (around.relative_to(limit) if limit else {})
 
 
@@ -140,7 +142,6 @@ def test_limits_of_the_own_cgroup(guest):
     sources = {
         "container_memory_usage_megabytes": "memory.current",
         "container_memory_anon_megabytes": "memory.stat",
-        "container_memory_peak_megabytes": "memory.peak",
         "container_cpu_usage_cores": "cpu.stat",
         "container_io_write_megabytes": "io.stat",
         "container_pids": "pids.current",
@@ -165,6 +166,20 @@ def test_limits_of_the_own_cgroup(guest):
     total = int(re.search(r"MemTotal: +(\d+) kB", (folder / "meminfo").read_text())[1]) * 1024
     used, available = (value[f"node_memory_{n}_megabytes"] for n in ("usage", "available"))
     assert abs(used + available - total / MB) < 1e-6
+
+
+def test_what_the_kernel_does_not_keep_is_said(guest):
+    folder = guest.check("leaf")
+    sample = one(folder, "inside.json")
+    peak = by_name(sample)["container_memory_peak_megabytes"]
+    if (folder / "before").read_text().count("memory.peak"):
+        assert (peak["source"], peak["note"]) == ("/sys/fs/cgroup/memory.peak", None)
+        assert by_name(sample)["container_memory_kernel_megabytes"]["source"] == "/sys/fs/cgroup/memory.stat"
+    else:
+        assert (peak["source"], peak["note"]) == ("/sys/fs/cgroup/memory.current", "sampled")
+        assert peak["value"] >= values(sample)["container_memory_usage_megabytes"]
+        lacking = missing(sample)["container_memory_kernel_megabytes"]
+        assert (lacking["reason"], "Linux 5.18" in lacking["detail"]) == ("absent", True)
 
 
 def test_limits_of_the_pod(guest):
@@ -258,11 +273,11 @@ def test_memory_high_slows_down_and_is_named(guest):
     counted = dict(line.split() for line in (folder / "events").read_text().splitlines())
     assert int(counted["high"]) > 0
     assert int(counted["oom_kill"]) == 0
-    # The kernel's own peak only rises; the last of ours lies at or below the one read afterwards.
+    # A peak only rises; the last of ours lies at or below the kernel's, read afterwards.
     peaks = [v for _, v in ticks(store, "container_memory_peak_megabytes")]
     assert peaks == sorted(peaks)
     (after,) = readings(folder, "after")
-    assert peaks[-1] * MB <= after["memory.peak"]
+    assert peaks[-1] * MB <= after.get("memory.peak", 128 * MIB)
 
 
 def test_an_oom_kill_of_a_worker_is_counted_and_the_run_goes_on(guest):
@@ -296,7 +311,9 @@ def test_an_oom_kill_of_the_whole_container_leaves_a_record_up_to_it(guest):
     folder = guest.check("oom")
     assert (folder / "code1").read_text().strip() == "137"
     counted = dict(line.split() for line in (folder / "events1").read_text().splitlines())
-    assert int(counted["oom_group_kill"]) == 1
+    assert int(counted.get("oom_group_kill", 1)) == 1  # Linux 5.17
+    # The worker, its shell, and rankscope with its helper.
+    assert int(counted["oom_kill"]) >= 3
     store = Store(folder / "store/1")
     assert store.integrity() == "ok"
     (attempt,) = store.rows("SELECT * FROM attempt")
@@ -390,9 +407,12 @@ def test_without_rights_everything_is_measured(guest):
     row = values(sample)
     assert row["container_memory_limit_megabytes"] == int((folder / "limit").read_text()) / MB
     assert row["container_cpu_limit_cores"] == 1.5
-    assert start["memory.usage"] <= row["container_memory_usage_megabytes"] * MB <= after["memory.peak"]
+    assert start["memory.usage"] <= row["container_memory_usage_megabytes"] * MB
+    assert row["container_memory_usage_megabytes"] * MB <= after.get("memory.peak", 128 * MIB)
     # No limit on swap, too few samples for a trend; no interface, and no --pid.
     allowed = {"container_memory_swap_limit_megabytes", "container_memory_time_to_limit_seconds"}
+    if "memory.kernel" not in start:
+        allowed.add("container_memory_kernel_megabytes")
     assert {n for n in missing(sample) if not n.startswith(("pod_network_", "process_"))} == allowed
     assert check_scope(json.loads((folder / "scope.json").read_text()))["environment"]["container"]
     assert (folder / "code").read_text().strip() == "5"
