@@ -95,9 +95,10 @@ def make_initrd(binary, work):
     tree = work / "initrd.d"
     for directory in ("bin", "modules", "test"):
         (tree / directory).mkdir(parents=True)
-    shutil.copy("/bin/busybox", tree / "bin/busybox")
+    busybox = shutil.which("busybox")
+    shutil.copy(busybox, tree / "bin/busybox")
     subprocess.run(["strip", "-o", tree / "bin/rankscope", binary], check=True)
-    for library in libraries(binary):
+    for library in libraries(binary) + libraries(busybox):
         target = tree / library.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, target)
@@ -114,8 +115,8 @@ def make_initrd(binary, work):
 
 
 def libraries(binary):
-    """The files that the dynamic loader maps for a program."""
-    listed = subprocess.run(["ldd", binary], capture_output=True, text=True, check=True).stdout
+    """The files that the dynamic loader maps for a program; none for a static one."""
+    listed = subprocess.run(["ldd", binary], capture_output=True, text=True).stdout
     return [Path(found) for found in re.findall(r"(/\S+) \(0x", listed)]
 
 
