@@ -12,6 +12,9 @@ use crate::series::Scope;
 #[derive(Clone, Debug)]
 pub struct Raw<T = u64> {
     pub value: Measured<T>,
+    /// CLOCK_BOOTTIME of this very reading, nanoseconds, which rates need: a sample that is held up halfway (a quota, a
+    /// full machine) reads its files at quite different times. `None`: the sample's own.
+    pub read_ns: Option<u64>,
     pub origin: Arc<Origin>,
 }
 
@@ -175,6 +178,8 @@ pub struct Processes {
     pub list: Vec<Process>,
     /// Ticks after boot of the reading: what started later than the previous one is new.
     pub now_ticks: u64,
+    /// As in `Raw`.
+    pub read_ns: Option<u64>,
     pub origin: Arc<Origin>,
     /// Processes of the tree whose files could not be read.
     pub unreadable: u32,
@@ -208,6 +213,6 @@ pub struct Process {
 
 impl<T> Raw<T> {
     pub fn missing(gap: Gap, origin: Arc<Origin>) -> Raw<T> {
-        Raw { value: Err(gap), origin }
+        Raw { value: Err(gap), read_ns: None, origin }
     }
 }

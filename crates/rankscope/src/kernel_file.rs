@@ -9,10 +9,12 @@ use rankscope_core::parse::Malformed;
 use rankscope_core::reading::Origin;
 use rankscope_core::sample::Raw;
 
+use crate::clock;
 use crate::machine::{Machine, gap_of};
 
 pub struct KernelFile {
     pub origin: Arc<Origin>,
+    live: bool,
     file: Result<File, Gap>,
 }
 
@@ -30,7 +32,7 @@ impl KernelFile {
     /// Opens the file now; when it can't be, every read gives the reason.
     pub fn open(machine: &Machine, origin: Origin) -> KernelFile {
         let file = machine.open(&origin.source).map_err(|e| gap_of(&origin.source, &e));
-        KernelFile { origin: Arc::new(origin), file }
+        KernelFile { origin: Arc::new(origin), live: machine.is_live(), file }
     }
 
     pub fn is_open(&self) -> bool {
@@ -70,6 +72,11 @@ impl KernelFile {
     }
 
     pub fn raw<T>(&self, buffer: &mut Buffer, parse: impl FnOnce(&[u8]) -> Result<T, Malformed>) -> Raw<T> {
-        Raw { value: self.parse(buffer, parse), origin: self.origin.clone() }
+        self.made(self.parse(buffer, parse))
+    }
+
+    /// A value that was read just now, of this file.
+    pub fn made<T>(&self, value: Measured<T>) -> Raw<T> {
+        Raw { value, read_ns: self.live.then(clock::boottime_ns), origin: self.origin.clone() }
     }
 }

@@ -73,6 +73,8 @@ struct Loop {
     writer: Writer,
     closed: u64,
     previous: Option<Sample>,
+    /// The one before that.
+    earlier: Option<Sample>,
     readings: Readings,
 }
 
@@ -90,6 +92,7 @@ impl Loop {
             writer,
             closed: 0,
             previous: None,
+            earlier: None,
             readings: Readings::default(),
         }
     }
@@ -118,13 +121,22 @@ impl Loop {
 
     fn tick(&mut self) {
         let sample = self.sources.read();
-        rates(self.previous.as_ref(), &sample, &mut self.running, &mut self.readings);
+        // A sample close behind another (after a late one; the job's last) is measured against the one before: over
+        // a millisecond the steps in which the kernel counts are all that there is to see.
+        let since = |s: &Sample| Duration::from_nanos(sample.boottime_ns.saturating_sub(s.boottime_ns));
+        let close =
+            self.earlier.is_some() && self.previous.as_ref().is_some_and(|p| since(p) < self.interval / 2);
+        let base = if close { &self.earlier } else { &self.previous };
+        rates(base.as_ref(), &sample, &mut self.running, &mut self.readings);
         if let Some(window) = self.windows.add(&self.readings) {
             self.closed += 1;
             self.writer.window(window);
         }
         self.writer.tick(&self.readings);
         self.collector.add(&sample, &self.readings);
-        self.previous = Some(sample);
+        let previous = self.previous.replace(sample);
+        if !close {
+            self.earlier = previous;
+        }
     }
 }

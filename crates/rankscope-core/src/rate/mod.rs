@@ -100,7 +100,15 @@ impl Interval<'_> {
         let growth = number(value).checked_sub(number(old));
         let growth = growth
             .ok_or_else(|| Gap::new(Reason::FirstSample, format!("{} started anew", now.origin.source)))?;
-        Ok(growth as f64 / self.seconds)
+        Ok(growth as f64 / self.between(then.read_ns, now.read_ns))
+    }
+
+    /// Seconds between two readings, by their own times where they have them.
+    fn between(&self, then: Option<u64>, now: Option<u64>) -> f64 {
+        match (then, now) {
+            (Some(then), Some(now)) if now > then => (now - then) as f64 / 1e9,
+            _ => self.seconds,
+        }
     }
 }
 
@@ -226,7 +234,7 @@ mod tests {
     }
 
     fn raw<T>(value: T) -> Raw<T> {
-        Raw { value: Ok(value), origin: origin("/x") }
+        Raw { value: Ok(value), read_ns: None, origin: origin("/x") }
     }
 
     /// A sample in which only the node answers.
@@ -345,6 +353,17 @@ mod tests {
         rates(None, &with_memory(12, 100_000_000, 9_000_000_000), &mut running, &mut out);
         windows.add(&out);
         assert_eq!(usage(&windows.close().unwrap()).0, 120.0);
+    }
+
+    #[test]
+    fn a_rate_is_over_the_time_between_the_readings_of_its_file() {
+        let (mut before, mut now) = (sample(10), sample(11));
+        // The first sample was held up for 9 s after it had read this file.
+        before.node.pressure_some[0].read_ns = Some(1_000_000_000);
+        now.node.pressure_some[0] = Raw { read_ns: Some(11_000_000_000), ..raw(3_500_000) };
+        let mut out = Readings::default();
+        rates(Some(&before), &now, &mut Running::default(), &mut out);
+        assert_eq!(value(&out, &series::NODE_PRESSURE_CPU), Ok(25.0));
     }
 
     #[test]

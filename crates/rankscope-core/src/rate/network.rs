@@ -35,8 +35,10 @@ pub(super) fn rates(interval: &Interval<'_>, out: &mut Readings) {
     put(out, receive, Ok(megabytes(sum(|i| i.receive))), origin);
     put(out, transmit, Ok(megabytes(sum(|i| i.transmit))), origin);
     let grown = growth(interval, now);
-    put(out, receive_rate, grown.clone().map(|(bytes, _)| megabytes(bytes) / interval.seconds), origin);
-    put(out, transmit_rate, grown.map(|(_, bytes)| megabytes(bytes) / interval.seconds), origin);
+    let then_ns = interval.previous.and_then(|p| p.network.interfaces.read_ns);
+    let seconds = interval.between(then_ns, network.interfaces.read_ns);
+    put(out, receive_rate, grown.clone().map(|(bytes, _)| megabytes(bytes) / seconds), origin);
+    put(out, transmit_rate, grown.map(|(_, bytes)| megabytes(bytes) / seconds), origin);
 }
 
 /// Bytes received and sent since the previous sample. An interface that is new or was made anew (either counter

@@ -35,8 +35,10 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
     put(out, &series::PROCESS_PSS, pss, rollup);
     let vanished = vanished(interval, now);
     let ticks = growth(interval, now, &vanished, |p| p.cpu_ticks);
+    let then_ns = interval.previous.and_then(|p| p.processes.as_ref().ok()?.read_ns);
+    let seconds = interval.between(then_ns, now.read_ns);
     let per_second = interval.current.units.ticks_per_second.max(1) as f64;
-    put(out, &series::PROCESS_CPU, ticks.map(|t| t as f64 / per_second / interval.seconds), plain);
+    put(out, &series::PROCESS_CPU, ticks.map(|t| t as f64 / per_second / seconds), plain);
     let alive = tree.iter().filter(|p| !p.zombie).count();
     put(out, &series::PROCESS_COUNT, Ok(alive as f64), plain);
     let threads = sum(&tree, |p| if p.zombie { Some(0) } else { p.threads });
@@ -49,7 +51,7 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
             Reason::Absent if now.io_unreadable > 0 => denied(now),
             _ => gap,
         });
-        put(out, series, bytes.map(|b| megabytes(b) / interval.seconds), calls);
+        put(out, series, bytes.map(|b| megabytes(b) / seconds), calls);
     }
 }
 
@@ -206,6 +208,7 @@ mod tests {
         Processes {
             list,
             now_ticks,
+            read_ns: None,
             origin,
             unreadable: 0,
             io_unreadable: 0,

@@ -125,7 +125,7 @@ impl FileSystemSource {
                     (None, Ok(space)) => w.origin.insert(origin_of(host, &w.path, Some(space))).clone(),
                     (None, Err(_)) => origin_of(host, &w.path, None),
                 };
-                FileSystem { label: w.label.clone(), space: Raw { value, origin } }
+                FileSystem { label: w.label.clone(), space: Raw { value, read_ns: None, origin } }
             })
             .collect()
     }

@@ -72,7 +72,7 @@ impl MemorySource {
         let v1 = self.version == Version::V1;
         let hierarchical_limit = v1.then(|| {
             let found = from_stat(|s| s.hierarchical_limit, "hierarchical_memory_limit");
-            Raw { value: found.value.map(limit::finite), origin: found.origin }
+            Raw { value: found.value.map(limit::finite), read_ns: found.read_ns, origin: found.origin }
         });
         let levels: Vec<MemoryLevel> =
             self.levels.iter().map(|l| l.read(self.version, buffer, &usage, &inactive_file)).collect();

@@ -191,7 +191,7 @@ pub(crate) fn measured(field: Field, path: &str, key: &str) -> Measured<u64> {
 
 /// The same gap or value under another origin.
 pub(crate) fn raw<T>(value: Measured<T>, file: &KernelFile) -> Raw<T> {
-    Raw { value, origin: file.origin.clone() }
+    file.made(value)
 }
 
 pub(crate) fn not_a_container(detail: String) -> Gap {

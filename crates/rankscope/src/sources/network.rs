@@ -11,6 +11,7 @@ use rankscope_core::sample::{InterfaceBytes, Network, Raw};
 use rankscope_core::series::Scope;
 
 use super::host::Host;
+use crate::clock;
 use crate::kernel_file::{Buffer, KernelFile};
 use crate::machine::Machine;
 
@@ -102,7 +103,8 @@ impl NetworkSource {
             true => Err(Gap::absent(format!("{}: no interface but loopback", self.origin.source))),
             false => Ok(all),
         });
-        Network { scope: self.scope, interfaces: Raw { value, origin: self.origin.clone() } }
+        let read_ns = machine.is_live().then(clock::boottime_ns);
+        Network { scope: self.scope, interfaces: Raw { value, read_ns, origin: self.origin.clone() } }
     }
 
     /// The interfaces that count; `None` when one is not known yet.

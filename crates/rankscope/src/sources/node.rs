@@ -40,7 +40,7 @@ impl NodeSource {
         let load = self.loadavg.as_ref().map_err(missing).and_then(|f| f.parse(buffer, node::loadavg));
         self.last_pid = load.as_ref().ok().and_then(|l| l.last_pid);
         let load_origin = self.loadavg.as_ref().map_or(&self.absent, |f| &f.origin);
-        let load_1m = Raw { value: load.map(|l| l.one_minute), origin: load_origin.clone() };
+        let load_1m = Raw { value: load.map(|l| l.one_minute), read_ns: None, origin: load_origin.clone() };
         let [total, available] = self.memory(buffer);
         Node {
             cpu: self.of(&self.stat, |f| f.raw(buffer, node::cpu_times)),

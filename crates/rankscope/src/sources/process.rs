@@ -145,7 +145,8 @@ impl ProcessSource {
         let pss = if pss { Ok(()) } else { Err(Gap::new(Reason::Off, "asked for with --pss")) };
         let uptime = uptime_ticks(machine);
         let (origin, now_ticks) = (self.origin.clone(), uptime.unwrap_or(u64::MAX));
-        Processes { list, now_ticks, origin, unreadable, io_unreadable, pss }
+        let read_ns = machine.is_live().then(crate::clock::boottime_ns);
+        Processes { list, now_ticks, read_ns, origin, unreadable, io_unreadable, pss }
     }
 
     /// Adds processes whose parent is in the tree. A member stays one when its parent dies.
