@@ -44,7 +44,7 @@ impl SinceStart {
         let known = self.last.as_ref().filter(|(origin, _)| same_thing(origin, &raw.origin));
         let growth = known.map(|(_, last)| value.saturating_sub(*last));
         self.last = Some((raw.origin.clone(), value));
-        self.total += growth.unwrap_or(0);
+        self.total = self.total.saturating_add(growth.unwrap_or(0));
         self.primed |= growth.is_some();
         if self.primed { Ok(self.total) } else { Err(first_sample()) }
     }

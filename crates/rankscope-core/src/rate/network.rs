@@ -1,5 +1,7 @@
 //! Network of the pod or the node: sums over the interfaces that count.
 
+use std::collections::HashMap;
+
 use super::{Interval, first_sample, megabytes, miss, put, same_thing};
 use crate::gap::{Gap, Measured, Reason};
 use crate::reading::Readings;
@@ -50,8 +52,9 @@ fn growth(interval: &Interval<'_>, now: &[InterfaceBytes]) -> Measured<(u64, u64
     let then = then.value.as_ref().map_err(|_| first_sample())?;
     let mut sum = (0u64, 0u64);
     let mut counted = 0;
+    let then: HashMap<&str, &InterfaceBytes> = then.iter().map(|i| (&*i.name, i)).collect();
     for new in now {
-        let Some(old) = then.iter().find(|old| old.name == new.name) else { continue };
+        let Some(old) = then.get(&*new.name) else { continue };
         if let (Some(receive), Some(transmit)) =
             (new.receive.checked_sub(old.receive), new.transmit.checked_sub(old.transmit))
         {

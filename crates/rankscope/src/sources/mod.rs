@@ -89,7 +89,7 @@ impl Sources {
         }
         let taken = self.machine.taken_unix_ms().unwrap_or(0);
         let uptime = self.host.uptime_seconds.map(|s| (s * 1e9) as u64);
-        (taken, uptime.unwrap_or(u64::try_from(taken).unwrap_or(0) * 1_000_000))
+        (taken, uptime.unwrap_or(u64::try_from(taken).unwrap_or(0).saturating_mul(1_000_000)))
     }
 
     /// Reads everything once.
