@@ -66,6 +66,7 @@ pub fn rates(previous: Option<&Sample>, current: &Sample, running: &mut Running,
     cpu::rates(&interval, out);
     container_rest(&interval, out);
     network::rates(&interval, out);
+    network::rdma(&interval, out);
     file_system::rates(current, out);
     process::rates(&interval, running, out);
 }
@@ -252,6 +253,7 @@ mod tests {
             pids: Err(none()),
             pressure: Err(none()),
             network: Network { scope: Scope::Pod, interfaces: raw(Vec::new()) },
+            rdma: raw(Vec::new()),
             file_systems: Vec::new(),
             processes: Err(none()),
         }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::machine::Machine;
 use crate::printer;
 use crate::probe::Client;
 use crate::sampler::{Recording, Sampler};
@@ -92,9 +93,10 @@ fn start_writer(config: &Config, start_unix_ms: i64, start_boottime_ns: u64) -> 
         world_size: env_vars::world_size(),
         start_unix_ms,
         start_boottime_ns,
-        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        boot_id: Machine::live()
+            .read("/proc/sys/kernel/random/boot_id")
             .ok()
-            .map(|id| id.trim().to_owned()),
+            .map(|id| String::from_utf8_lossy(&id).trim().to_owned()),
         interval: config.interval,
         window: config.window,
         program: config.cmd.first().map(|c| c.to_string_lossy().into_owned()).unwrap_or_default(),
