@@ -36,4 +36,4 @@ $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 
 # What tests and benchmarks run beside Python and Rust: installed where that is possible, else named.
 tools:
-	@tests/tools.sh strace:strace ip:iproute2 setpriv:util-linux cc:gcc
+	@tests/tools.sh strace:strace lxcfs:lxcfs ip:iproute2 setpriv:util-linux cc:gcc

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import need
 from support.cli import Store, by_name, check_scope, missing, without_rights
 
 SUPPORT = Path(__file__).resolve().parent / "support"
@@ -147,7 +148,18 @@ def test_a_megabyte_costs_no_more_than_its_length(rankscope, tree, victim, line)
         size += len(text[-1])
     before = (tree / victim).read_text() if (tree / victim).exists() else ""
     write(tree / victim, (before.rstrip("\n") if victim == "proc/self/cgroup" else before) + "".join(text))
-    limited = ["prlimit", "--cpu=20", "--as=2000000000", rankscope.path, "sample", "--json", "--root", tree, "--root", tree]
+    limited = [
+        "prlimit",
+        "--cpu=20",
+        "--as=2000000000",
+        rankscope.path,
+        "sample",
+        "--json",
+        "--root",
+        tree,
+        "--root",
+        tree,
+    ]
     done = subprocess.run(limited, capture_output=True, timeout=110)
     assert done.returncode == 0, done.stderr
     assert by_name(json.loads(done.stdout))["node_load_1m"]["value"] == 0.5
@@ -261,7 +273,9 @@ def test_processes_that_vanish_while_they_are_read(rankscope, store):
 
 def test_a_whole_tree_that_vanishes(rankscope, store):
     """The tree is killed at once, over and over, in the middle of readings."""
-    script = 'for i in 1 2 3 4 5 6 7 8; do setsid sh -c "sleep 9 & sleep 9 & sleep 9 & wait" & p=$!; sleep 0.1; '
+    script = (
+        'for i in 1 2 3 4 5 6 7 8; do setsid sh -c "sleep 9 & sleep 9 & sleep 9 & wait" & p=$!; sleep 0.1; '
+    )
     script += "kill -9 -$p; wait; done; exit 3"
     command = ["run", "--interval", "0.01", "--window", "1", "--store", store, "--", "bash", "-c", script]
     done = rankscope.run(*command, check=3)
@@ -285,10 +299,20 @@ def beside_blocked_reads(tmp_path, covered, command, *, reads):
     mount_point = tmp_path / "served"
     mount_point.mkdir(exist_ok=True)
     over = [a for path in covered for a in ("--over", path)]
-    harness = [sys.executable, "-E", "-S", str(SUPPORT / "hang.py"), str(mount_point), *(["--reads"] if reads else [])]
+    harness = [
+        sys.executable,
+        "-E",
+        "-S",
+        str(SUPPORT / "hang.py"),
+        str(mount_point),
+        *(["--reads"] if reads else []),
+    ]
     with open(tmp_path / "stdout", "w+") as stdout, open(tmp_path / "stderr", "w+") as stderr:
         process = subprocess.Popen(
-            [*harness, *over, "--", *map(str, command)], stdout=stdout, stderr=stderr, stdin=subprocess.DEVNULL
+            [*harness, *over, "--", *map(str, command)],
+            stdout=stdout,
+            stderr=stderr,
+            stdin=subprocess.DEVNULL,
         )
         try:
             code = process.wait(timeout=PATIENCE_S)
@@ -313,8 +337,7 @@ def test_the_harness_blocks_for_good(fuse_host, tmp_path, reads):
 @pytest.mark.parametrize("reads", [True, False], ids=["reads hang", "everything hangs"])
 def test_reads_that_block_do_not_hold_the_job_up(fuse_host, rankscope, store, tmp_path, covered, reads):
     """A program serves files of /proc, as lxcfs does, and stops: who asks it can't be killed any more."""
-    if not Path(covered[0]).exists():
-        pytest.skip(f"no {covered[0]} on this machine")
+    need(None if Path(covered[0]).exists() else f"needs {covered[0]}")
     command = [rankscope.path, "run", "--interval", "0.1", "--window", "1", "--store", store, "--"]
     command += ["sh", "-c", "sleep 1; exit 7"]
     with beside_blocked_reads(tmp_path, covered, command, reads=reads) as (code, _, stderr):
@@ -340,7 +363,18 @@ def test_no_command_touches_a_file_that_a_program_serves(fuse_host, rankscope, t
 
 def test_a_sampler_that_is_stuck_is_left_behind(root, rankscope, store, tmp_path):
     """The last sample gets a second: a stopped sampler thread stands for one that sleeps in the kernel."""
-    command = [rankscope.path, "run", "--interval", "0.1", "--store", store, "--", "sh", "-c", "sleep 2; exit 7"]
+    command = [
+        rankscope.path,
+        "run",
+        "--interval",
+        "0.1",
+        "--store",
+        store,
+        "--",
+        "sh",
+        "-c",
+        "sleep 2; exit 7",
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             thread = sampler_thread(process.pid)
@@ -370,5 +404,7 @@ def sampler_thread(pid):
 def test_a_signal_ends_the_job_also_beside_a_blocked_read(fuse_host, rankscope, store, tmp_path):
     script = f"{rankscope.path} run --store {store} -- sleep 60 & p=$!; sleep 1; kill -TERM $p; wait $p"
     command = ["sh", "-c", script]
-    with beside_blocked_reads(tmp_path, ["/proc/pressure/memory", "/proc/loadavg"], command, reads=True) as found:
+    with beside_blocked_reads(
+        tmp_path, ["/proc/pressure/memory", "/proc/loadavg"], command, reads=True
+    ) as found:
         assert found[0] == 128 + signal.SIGTERM, found[2]

@@ -5,7 +5,8 @@ COMMAND there and ends with its exit code. The server lives in this process: it 
 request, and lets the file `held` be opened when `--hold` is given (on descriptor 9 of COMMAND); from then on it reads
 requests and never replies. That is the worst kind of hang: whoever asks sleeps in the kernel and not even
 SIGKILL ends the sleep. `--over` mounts it over a file or directory that is there, as lxcfs does with files of /proc;
-with `--reads` everything but a read is still answered. When this process ends, the kernel aborts the mount and all sleepers wake.
+with `--reads` everything but a read is still answered. When this process ends, the kernel aborts the mount and all
+sleepers wake.
 """
 
 import argparse
@@ -40,7 +41,9 @@ def main():
     linux.make_mounts_private()
     server = Server(arguments.mountpoint, arguments.reads)
     for path in arguments.over:
-        linux.bind(arguments.mountpoint if os.path.isdir(path) else os.path.join(arguments.mountpoint, "held"), path)
+        linux.bind(
+            arguments.mountpoint if os.path.isdir(path) else os.path.join(arguments.mountpoint, "held"), path
+        )
     pass_fds = ()
     if arguments.hold:
         held = os.open(os.path.join(arguments.mountpoint, "held"), os.O_RDONLY)
