@@ -2,12 +2,17 @@
 #   make demo [LEAK=1]   a small training job in a limited cgroup, under `rankscope run`
 #   make test            everything; needs root and cgroup v1 for the tests with real containers
 #   make lint            formatting and lints, as in CI
+#   make fuzz            every fuzz target for two minutes (FUZZ_SECONDS=n: for n seconds)
 #   make bench           what a sample costs, beside psutil and beside bare reads
 PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: demo test lint bench tools
+# Outside of the checkout's build, so that it outlives `cargo clean`.
+FUZZ_TOOLS := .cache/cargo-fuzz
+FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
+
+.PHONY: demo test lint bench fuzz tools
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -18,12 +23,28 @@ test: $(VENV)/ready tools
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace
 	$(VENV)/bin/pytest tests $(PYTEST_ARGS)
+	$(MAKE) fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20)
 
 lint: $(VENV)/ready
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+
+# No sanitizer: there is no unsafe code where hostile bytes are read, and without one the stable compiler does. What is
+# found new goes to .cache; a failing input is named, and kept in fuzz/artifacts.
+fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz
+	@for target in $(FUZZ_TARGETS); do \
+	    mkdir -p .cache/fuzz/$$target; \
+	    echo "fuzzing $$target"; \
+	    PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH" $(CARGO) fuzz run --sanitizer none $$target \
+	        .cache/fuzz/$$target fuzz/corpus/$$target -- \
+	        -max_total_time=$(or $(FUZZ_SECONDS),120) -timeout=10 -verbosity=0 -print_final_stats=1 || exit 1; \
+	done
+
+$(FUZZ_TOOLS)/bin/cargo-fuzz:
+	$(CARGO) install cargo-fuzz --version 0.13.2 --locked --quiet --root $(FUZZ_TOOLS)
 
 bench: $(VENV)/ready tools
 	$(CARGO) build --release --quiet --bins --example tight_loop

@@ -35,6 +35,7 @@ def main():
         status = subprocess.run(command).returncode
     finally:
         daemon.kill()
+        daemon.wait()
     # _exit: nothing here may look at the mount again.
     os._exit(status if status >= 0 else 128 - status)
 
