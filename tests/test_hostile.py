@@ -129,6 +129,7 @@ def test_a_file_of_20_megabytes(rankscope, tree):
     [
         ("proc/self/mountinfo", "{n} 30 0:26 / /cg/{n}/x rw - cgroup2 c rw\n"),
         ("proc/self/mountinfo", "{n} {n} 0:26 / /cg rw - cgroup2 c rw\n"),
+        ("proc/self/mountinfo", "{n} 30 0:26 / {deep} rw - cgroup2 c rw\n"),
         ("proc/self/cgroup", "/a"),
         ("proc/net/dev", "e{n}: 1 0 0 0 0 0 0 0 1 0\n"),
         ("cg/a/io.stat", "{n}:1 rbytes=1 wbytes=1\n"),
@@ -144,7 +145,8 @@ def test_a_megabyte_costs_no_more_than_its_length(rankscope, tree, victim, line)
     text = []
     size = 0
     while size < 1_000_000:
-        text.append(line.format(n=len(text) + 100))
+        deep = "/a" * len(text) if "{deep}" in line else ""
+        text.append(line.format(n=len(text) + 100, deep=f"{deep}/b"))
         size += len(text[-1])
     before = (tree / victim).read_text() if (tree / victim).exists() else ""
     write(tree / victim, (before.rstrip("\n") if victim == "proc/self/cgroup" else before) + "".join(text))

@@ -1,6 +1,6 @@
 //! /proc/<pid>/mountinfo (proc_pid_mountinfo(5)).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::{lines, number, text};
 
@@ -77,20 +77,34 @@ fn unescape(field: &[u8]) -> String {
 /// The mounts that a path look-up can still reach: not covered by a later mount on the same or a higher directory.
 /// Linear, since a node can have ten thousands of mounts.
 pub fn reachable(mounts: &[Mount]) -> Vec<&Mount> {
-    // Mounts on one directory are stacked, so the last one there speaks for all of them.
-    let last_on: HashMap<&str, usize> =
-        mounts.iter().enumerate().map(|(at, m)| (m.mount_point.trim_end_matches('/'), at)).collect();
-    let lengths: BTreeSet<usize> = last_on.keys().map(|dir| dir.len()).collect();
+    // Each directory by its parent and its name. Mounts on one directory are stacked, so the last one there speaks for
+    // all of them.
+    let mut known: HashMap<(usize, &str), usize> = HashMap::new();
+    let mut last_on: Vec<Option<usize>> = vec![None];
+    for (at, m) in mounts.iter().enumerate() {
+        let dir = components(&m.mount_point).fold(0, |dir, name| {
+            *known.entry((dir, name)).or_insert_with(|| {
+                last_on.push(None);
+                last_on.len() - 1
+            })
+        });
+        last_on[dir] = Some(at);
+    }
     let tree = Family::of(mounts);
     let covered = |at: usize, m: &Mount| {
-        let path = m.mount_point.trim_end_matches('/');
-        lengths
-            .range(..=path.len())
-            .filter(|length| path.is_char_boundary(**length) && is_below(path, &path[..**length]))
-            .filter_map(|length| last_on.get(&path[..*length]))
-            .any(|later| *later > at && !tree.is_ancestor(*later, at))
+        let covers = |dir: usize| last_on[dir].is_some_and(|last| last > at && !tree.is_ancestor(last, at));
+        let mut dir = 0;
+        covers(dir)
+            || components(&m.mount_point).any(|name| {
+                dir = known[&(dir, name)];
+                covers(dir)
+            })
     };
     mounts.iter().enumerate().filter(|(at, m)| !covered(*at, m)).map(|(_, m)| m).collect()
+}
+
+fn components(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|c| !c.is_empty())
 }
 
 /// Which mount stands on which: for each, when a walk through the tree of mounts came to it and when it left.
