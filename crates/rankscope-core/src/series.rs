@@ -301,6 +301,12 @@ series! {
     NODE_NETWORK_TRANSMIT_RATE = "node_network_transmit_megabytes_per_second", "MB/s", Gauge, Node, Core, "/proc/net/dev", "",
         "rate of the above",
         not "this job's alone";
+    NODE_RDMA_RECEIVE_RATE = "node_rdma_receive_megabytes_per_second", "MB/s", Gauge, Node, All,
+        "/sys/class/infiniband/*/ports/*/counters/port_rcv_data: 4 bytes each", "",
+        "received by the InfiniBand and RoCE ports that sysfs shows here, whoever used them: the whole device's, also from within a container; collectives do not pass /proc/net/dev";
+    NODE_RDMA_TRANSMIT_RATE = "node_rdma_transmit_megabytes_per_second", "MB/s", Gauge, Node, All,
+        "/sys/class/infiniband/*/ports/*/counters/port_xmit_data: 4 bytes each", "",
+        "sent by the same ports";
 
     ROOTFS_USAGE = "rootfs_usage_megabytes", "MB", Gauge, Rootfs, All, "statvfs(\"/\")", "",
         "used space of the file system under /; under an overlay that is the node's partition, shared with everybody on it",

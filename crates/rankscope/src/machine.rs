@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -9,6 +10,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use rankscope_core::gap::{Gap, Measured, Reason};
+use rankscope_core::identity;
+use rankscope_core::parse::mountinfo::{self, Mount};
 use rankscope_core::sample::{Space, Units};
 use serde_json::Value;
 
@@ -18,6 +21,8 @@ const MAX_FILE: usize = 16 << 20;
 /// The running machine or a recorded tree.
 pub struct Machine {
     tree: Option<Tree>,
+    /// Running machine: its mounts, where one over a kernel file is served by a program.
+    mounts: Vec<Mount>,
     pub units: Units,
 }
 
@@ -48,7 +53,26 @@ impl Machine {
             ticks_per_second: constant(libc::_SC_CLK_TCK).unwrap_or(default.ticks_per_second),
             page_size: constant(libc::_SC_PAGESIZE).unwrap_or(default.page_size),
         };
-        Machine { tree: None, units }
+        let mut machine = Machine { tree: None, mounts: Vec::new(), units };
+        machine.look_for_servers();
+        machine
+    }
+
+    /// Which kernel files are served by a program (lxcfs) instead of the kernel. Such a program can stop answering, and
+    /// who sleeps in a read then can't even be killed; so they are never touched.
+    pub fn look_for_servers(&mut self) {
+        if self.is_live() {
+            let mounts = mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
+            let any = mounts.iter().any(|m| is_served(&m.fstype) && is_kernels(&mounts, &m.mount_point));
+            self.mounts = if any { mounts } else { Vec::new() };
+        }
+    }
+
+    fn not_served(&self, path: &str) -> io::Result<()> {
+        match mountinfo::holding(&self.mounts, path).filter(|m| is_served(&m.fstype)) {
+            Some(mount) => Err(io::Error::other(Served { fstype: mount.fstype.clone() })),
+            None => Ok(()),
+        }
     }
 
     /// A recorded tree; fails when the directory can't be opened.
@@ -57,8 +81,8 @@ impl Machine {
         if !File::from(root.try_clone()?).metadata()?.is_dir() {
             return Err(io::Error::from(io::ErrorKind::NotADirectory));
         }
-        let mut machine =
-            Machine { tree: Some(Tree { root, meta: TreeMeta::default() }), units: Units::default() };
+        let tree = Tree { root, meta: TreeMeta::default() };
+        let mut machine = Machine { tree: Some(tree), mounts: Vec::new(), units: Units::default() };
         let json = machine.read(TREE_FILE).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
         if let (Some(json), Some(tree)) = (json, &mut machine.tree) {
             let number = |key: &str| json.get(key).and_then(Value::as_u64).filter(|v| *v > 0);
@@ -95,7 +119,10 @@ impl Machine {
     /// what is no regular file (a FIFO would block) is refused.
     pub fn open(&self, path: &str) -> io::Result<File> {
         match &self.tree {
-            None => File::open(path),
+            None => {
+                self.not_served(path)?;
+                File::open(path)
+            }
             Some(tree) => {
                 if let Some(error) = tree.meta.errors.get(path) {
                     return Err(io::Error::from_raw_os_error(*error));
@@ -129,7 +156,7 @@ impl Machine {
 
     pub fn exists(&self, path: &str) -> bool {
         match &self.tree {
-            None => Path::new(path).exists(),
+            None => self.not_served(path).is_ok() && Path::new(path).exists(),
             Some(tree) => tree.meta.errors.contains_key(path) || tree.openat2(path, libc::O_PATH).is_ok(),
         }
     }
@@ -137,6 +164,7 @@ impl Machine {
     /// The text of a symbolic link.
     pub fn read_link(&self, path: &str) -> Option<String> {
         let target = match &self.tree {
+            None if self.not_served(path).is_err() => return None,
             None => std::fs::read_link(path).ok()?,
             Some(tree) => {
                 let fd = tree.openat2(path, libc::O_PATH | libc::O_NOFOLLOW).ok()?;
@@ -164,6 +192,7 @@ impl Machine {
             entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect::<Vec<_>>()
         };
         match &self.tree {
+            None if self.not_served(dir).is_err() => Vec::new(),
             None => std::fs::read_dir(dir).map(names).unwrap_or_default(),
             Some(tree) => {
                 let Ok(fd) = tree.openat2(dir, libc::O_RDONLY | libc::O_DIRECTORY) else { return Vec::new() };
@@ -175,6 +204,7 @@ impl Machine {
     /// (st_dev, st_ino) of a directory; in a recorded tree as it was recorded, never of the copy.
     pub fn inode(&self, dir: &str) -> Option<(u64, u64)> {
         match &self.tree {
+            None if self.not_served(dir).is_err() => None,
             None => std::fs::metadata(dir).ok().map(|m| (m.dev(), m.ino())),
             Some(tree) => tree.meta.inodes.get(dir).copied(),
         }
@@ -255,8 +285,36 @@ pub fn error_name(error: &io::Error) -> Option<&'static str> {
     ERRORS.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
 }
 
+/// A file system that a program or another machine serves.
+fn is_served(fstype: &str) -> bool {
+    fstype.starts_with("fuse") || identity::is_network_fs(fstype)
+}
+
+/// A path where files are read from that only the kernel should make.
+fn is_kernels(mounts: &[Mount], path: &str) -> bool {
+    let cgroups = mounts.iter().filter(|m| m.fstype.starts_with("cgroup")).map(|m| m.mount_point.as_str());
+    ["/proc", "/sys"].into_iter().chain(cgroups).any(|dir| mountinfo::is_below(path, dir))
+}
+
+/// Why a file was not opened.
+#[derive(Debug)]
+struct Served {
+    fstype: String,
+}
+
+impl fmt::Display for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not the kernel's: {} is mounted over it", self.fstype)
+    }
+}
+
+impl std::error::Error for Served {}
+
 /// What an error of the kernel means for a reader of the value.
 pub fn gap_of(path: &str, error: &io::Error) -> Gap {
+    if error.get_ref().is_some_and(|e| e.is::<Served>()) {
+        return Gap::new(Reason::Virtualised, format!("{path}: {error}"));
+    }
     let reason = match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ESRCH | libc::ENOTDIR | libc::ENXIO) => Reason::Absent,
         Some(libc::EACCES | libc::EPERM) => Reason::Denied,

@@ -46,7 +46,7 @@ impl SinceStart {
         let known = self.last.as_ref().filter(|(origin, _)| same_thing(origin, &raw.origin));
         let growth = known.map(|(_, last)| value.saturating_sub(*last));
         self.last = Some((raw.origin.clone(), value));
-        self.total += growth.unwrap_or(0);
+        self.total = self.total.saturating_add(growth.unwrap_or(0));
         self.primed |= growth.is_some();
         if self.primed { Ok(self.total) } else { Err(first_sample()) }
     }
@@ -68,6 +68,7 @@ pub fn rates(previous: Option<&Sample>, current: &Sample, running: &mut Running,
     cpu::rates(&interval, running, out);
     container_rest(&interval, out);
     network::rates(&interval, out);
+    network::rdma(&interval, out);
     file_system::rates(current, out);
     process::rates(&interval, running, out);
 }
@@ -263,6 +264,7 @@ mod tests {
             pids: Err(none()),
             pressure: Err(none()),
             network: Network { scope: Scope::Pod, interfaces: raw(Vec::new()) },
+            rdma: raw(Vec::new()),
             file_systems: Vec::new(),
             processes: Err(none()),
         }
@@ -307,8 +309,8 @@ mod tests {
     /// The usage and the kernel's peak, bytes.
     fn with_memory(second: u64, usage: u64, peak: u64) -> Sample {
         let none = || Gap::absent("not in this test");
-        let at = |file: &str, value| Raw { value: Ok(value), origin: origin(file) };
-        let missing = || Raw { value: Err(none()), origin: origin("/x") };
+        let at = |file: &str, value| Raw { value: Ok(value), read_ns: None, origin: origin(file) };
+        let missing = || Raw::missing(none(), origin("/x"));
         let memory = crate::sample::Memory {
             usage: at("/cg/memory.current", usage),
             inactive_file: missing(),
@@ -318,7 +320,7 @@ mod tests {
             kernel: missing(),
             peak: at("/cg/memory.peak", peak),
             swap: missing(),
-            swap_limit: Raw { value: Err(none()), origin: origin("/x") },
+            swap_limit: Raw::missing(none(), origin("/x")),
             oom_kills: missing(),
             levels: Vec::new(),
             hierarchical_limit: None,

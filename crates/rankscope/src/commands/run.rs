@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::machine::Machine;
 use crate::mlflow::sink::Sink;
 use crate::mlflow::{self, ChildEnd};
 use crate::printer;
@@ -108,9 +109,10 @@ fn about(config: &Config) -> About {
     About {
         rank: env_vars::rank().map(|(rank, _)| rank),
         world_size: env_vars::world_size(),
-        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        boot_id: Machine::live()
+            .read("/proc/sys/kernel/random/boot_id")
             .ok()
-            .map(|id| id.trim().to_owned()),
+            .map(|id| String::from_utf8_lossy(&id).trim().to_owned()),
         interval: config.interval,
         window: config.window,
         program: program(config),

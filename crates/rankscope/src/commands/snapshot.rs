@@ -68,6 +68,7 @@ pub fn snapshot(config: &Config) -> Result<u8, String> {
     let dirs = sources.cgroups.directories();
     dirs.iter().for_each(|dir| tree.cgroup(dir));
     tree.network();
+    tree.rdma();
     let meta = tree.meta(pid, &dirs, &sources);
     tree.write(&format!("/{TREE_FILE}"), format!("{meta:#}\n").as_bytes());
     let (files, odd) = (tree.files, tree.odd);
@@ -159,6 +160,17 @@ impl Tree<'_> {
             for path in marks.map(|mark| format!("{dir}/{mark}")) {
                 if self.machine.exists(&path) {
                     self.write(&format!("{path}/present"), b"");
+                }
+            }
+        }
+    }
+
+    fn rdma(&mut self) {
+        for device in self.machine.list("/sys/class/infiniband") {
+            let dir = format!("/sys/class/infiniband/{device}/ports");
+            for port in self.machine.list(&dir) {
+                for name in ["port_rcv_data", "port_xmit_data"] {
+                    self.copy(&format!("{dir}/{port}/counters/{name}"));
                 }
             }
         }
