@@ -55,7 +55,7 @@ def wait_for(condition, seconds=60):
     raise AssertionError("it did not happen")
 
 
-def test_all_series_and_the_artifact(rankscope, server, environment, store, tmp_path):
+def test_all_series_and_the_artifact(rankscope, server, environment, store, tmp_path, monkeypatch):
     options = ("--mlflow-series", "all", "--run-name", "by name", "--experiment", "of ours")
     done = rankscope.run(
         "run", "--store", store, *FAST, *options, "--", "sleep", "2", check=0, env=environment
@@ -76,9 +76,9 @@ def test_all_series_and_the_artifact(rankscope, server, environment, store, tmp_
 
     import mlflow
 
-    mlflow.artifacts.download_artifacts(
-        run_id=run, artifact_path="rankscope/scopes.json", dst_path=tmp_path, tracking_uri=server.uri
-    )
+    # MLflow 2 takes it from nowhere else here.
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
+    mlflow.artifacts.download_artifacts(run_id=run, artifact_path="rankscope/scopes.json", dst_path=tmp_path)
     text = next(tmp_path.rglob("scopes.json")).read_text()
     scopes = {row["key"]: row for row in json.loads(text)["series"]}
     for key in {key.removesuffix("_max") for key, *_ in points}:
