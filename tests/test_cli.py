@@ -17,23 +17,26 @@ HANG = Path(__file__).resolve().parent / "support" / "hang.py"
 SHORT = ("--interval", "0.05", "--window", "1")
 
 
+def let_everybody_in(directory):
+    """pytest's directories are its user's alone."""
+    for path in (directory, *directory.parents):
+        path.chmod(0o755)
+        if path.name.startswith("pytest-of-"):
+            return
+
+
 @pytest.fixture
 def public_binary(rankscope, tmp_path_factory):
     """The binary where nobody may read it: a checkout can lie below a private home directory."""
     directory = tmp_path_factory.mktemp("bin")
-    for parent in (directory, *directory.parents):
-        if parent.name.startswith("pytest-"):
-            parent.chmod(0o755)
-    directory.chmod(0o755)
+    let_everybody_in(directory)
     return Path(shutil.copy(rankscope.path, directory / "rankscope"))
 
 
 @pytest.fixture
 def nobodys(tmp_path):
     """A directory that uid 65534 owns."""
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.name.startswith("pytest-"):
-            parent.chmod(0o755)
+    let_everybody_in(tmp_path)
     directory = tmp_path / "nobody"
     directory.mkdir()
     os.chown(directory, 65534, 65534)
@@ -161,6 +164,17 @@ def test_disabled_is_a_plain_exec(rankscope, store):
 # The record
 
 
+def test_an_environment_that_makes_no_sense_keeps_no_job_from_starting(rankscope, store):
+    environment = {**os.environ, "RANKSCOPE_STORE": str(store), "RANKSCOPE_INTERVAL": "often"}
+    done = rankscope.run("run", "--", "sh", "-c", "exit 7", env=environment, check=7)
+    assert "ignored in the environment: invalid value 'often'" in done.stderr
+    # The rest of the environment counts.
+    assert Store(store).windows("node_load_1m")
+    # What is typed wrong is said at once, before the job starts; other commands refuse both.
+    rankscope.run("run", "--interval", "often", "--", "true", check=2)
+    rankscope.run("sample", env=environment, check=2)
+
+
 def test_a_short_job_leaves_a_record(rankscope, store):
     rankscope.run("run", "--store", store, "--", "sleep", "0.3", check=0)
     record = Store(store)
@@ -274,7 +288,9 @@ def written_paths(trace):
             continue
         if call[1] in ("open", "openat") and not re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC)", call[2]):
             continue
-        paths += re.findall(r'"((?:[^"\\]|\\.)*)"', call[2])
+        named = re.findall(r'"((?:[^"\\]|\\.)*)"', call[2])
+        # A symbolic link's first word is its content.
+        paths += named[1:] if call[1].startswith("symlink") else named
     return paths
 
 

@@ -104,7 +104,8 @@ def test_every_value_lies_between_the_readings_before_and_after(v1_host, ranksco
 
     # What the workload did is what is seen.
     assert rows["container_memory_anon_megabytes"]["value"] >= 100
-    assert rows["container_memory_file_megabytes"]["value"] >= 110
+    # Some pages of the file may have stayed in the cache, and charged to us, since it was written.
+    assert 100 <= rows["container_memory_file_megabytes"]["value"] < 120
     assert 10 <= rows["container_memory_shmem_megabytes"]["value"] < 15
     assert (
         rows["container_memory_working_set_megabytes"]["value"]

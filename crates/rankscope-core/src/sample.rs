@@ -79,8 +79,6 @@ pub struct Memory {
     pub swap_limit: Raw<Option<u64>>,
     /// Processes killed, since the cgroup was made.
     pub oom_kills: Raw,
-    /// Times the limit was met, since the cgroup was made.
-    pub limit_hits: Raw,
     /// Every visible level, own cgroup first.
     pub levels: Vec<MemoryLevel>,
     /// v1: the smallest limit that applies, also of ancestors that are not visible. `None`: unlimited.
@@ -97,6 +95,8 @@ pub struct MemoryLevel {
     /// Read only where the level is limited.
     pub usage: Measured<u64>,
     pub inactive_file: Measured<u64>,
+    /// Times this level's limit was met, since the cgroup was made.
+    pub hits: Raw,
 }
 
 /// The cpu controller.

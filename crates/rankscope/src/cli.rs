@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use rankscope_core::parse::quantity;
 
 use crate::sources::MountOption;
@@ -17,7 +17,7 @@ use crate::sources::MountOption;
 )]
 pub struct Cli {
     /// Print JSON
-    #[arg(long, global = true, env = "RANKSCOPE_JSON", value_parser = clap::builder::FalseyValueParser::new(), num_args = 0..=1, default_missing_value = "true", default_value = "false", require_equals = true, hide_possible_values = true, action = clap::ArgAction::Set, value_name = "BOOL")]
+    #[arg(long, global = true, env = "RANKSCOPE_JSON", value_parser = clap::builder::FalseyValueParser::new())]
     pub json: bool,
     /// Say more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -209,6 +209,53 @@ fn cores(text: &str) -> Result<f64, String> {
     quantity::cores(text).ok_or_else(|| "expected a number of CPUs such as 8, 0.5 or 500m".to_owned())
 }
 
+impl Cli {
+    /// What was typed, else what the environment says. A variable that makes no sense must not keep a job from
+    /// starting: `run` then goes without it, and the list says why.
+    pub fn of(args: &[OsString]) -> Result<(Cli, Vec<String>), clap::Error> {
+        let mut command = Cli::command();
+        let mut ignored = Vec::new();
+        let mut without: Vec<String> = Vec::new();
+        loop {
+            let parsed = command.clone().try_get_matches_from(args).and_then(|m| Cli::from_arg_matches(&m));
+            let error = match parsed {
+                Ok(cli) if without.is_empty() || matches!(cli.command, Command::Run(_)) => {
+                    return Ok((cli, ignored));
+                }
+                Ok(_) => return Err(command.error(clap::error::ErrorKind::InvalidValue, ignored.join("; "))),
+                Err(error) => error,
+            };
+            let Some(option) = option_of(&error).filter(|option| !without.contains(option)) else {
+                return Err(error);
+            };
+            ignored.push(first_line(&error));
+            command = command
+                .mut_args(|a| forget(a, &option))
+                .mut_subcommand("run", |run| run.mut_args(|a| forget(a, &option)));
+            without.push(option);
+        }
+    }
+}
+
+/// `interval` of an error about `--interval <SECONDS>`.
+fn option_of(error: &clap::Error) -> Option<String> {
+    match error.get(clap::error::ContextKind::InvalidArg)? {
+        clap::error::ContextValue::String(text) => {
+            Some(text.strip_prefix("--")?.split([' ', '[']).next()?.to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn first_line(error: &clap::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// The option without its environment variable.
+fn forget(arg: clap::Arg, option: &str) -> clap::Arg {
+    if arg.get_long() == Some(option) { arg.env(None) } else { arg }
+}
+
 fn seconds(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64, String> {
     let value: f64 = text.trim().parse().map_err(|_| "not a number of seconds".to_owned())?;
     if range.contains(&value) {
@@ -250,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+        Cli::command().debug_assert();
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! rankscope: I/O and commands around `rankscope-core`. Library and binary in one, since the Python wheel's console
 //! command needs the same `run`.
 
+pub mod ceiling;
 pub mod cli;
 pub mod clock;
 pub mod commands;
@@ -20,7 +21,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
 use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, TargetArgs};
@@ -33,8 +33,11 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     if args.first().is_some_and(|name| name == probe::NAME) {
         return probe::serve();
     }
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
+    let cli = match Cli::of(&args) {
+        Ok((cli, ignored)) => {
+            ignored.iter().for_each(|why| printer::say(&format!("ignored in the environment: {why}")));
+            cli
+        }
         Err(error) => {
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { exit::WRONG_USE } else { exit::DONE });

@@ -10,7 +10,7 @@ use rankscope_core::sample::Sample;
 use rankscope_core::summary::{Collector, Summary};
 use rankscope_core::window::Windows;
 
-use crate::commands::scope::{CpuCeiling, cpu_ceiling};
+use crate::ceiling::{CpuCeiling, cpu_ceiling};
 use crate::machine::Machine;
 use crate::probe::Client;
 use crate::sources::{Options, Sources};

@@ -1,7 +1,7 @@
 //! The same thing logged under several prefixes: each rank's monitor reads the same node.
 //!
-//! Two prefixes are one node if their memory usage in megabytes stays the same to a few thousandths, point for point
-//! in time, and the disk behind / is as full to half a thousandth. Two nodes that do the same work may agree in one of
+//! Two prefixes are one node if their memory usage in megabytes follows the same course to a few thousandths, and so
+//! does the disk behind /, to half a thousandth. Two nodes that do the same work may agree in one of
 //! them, hardly in both; CPU says nothing.
 
 use std::collections::BTreeMap;
@@ -64,12 +64,14 @@ pub fn find(keys: &[Key]) -> Vec<Duplicate> {
         .collect()
 }
 
-/// Also where a disk was not logged.
 fn same_disk(keys: &[Key], a: &str, b: &str) -> bool {
     let disk = |prefix: &str| keys.iter().find(|k| k.prefix == prefix && k.name == Name::DiskUsage);
     match (disk(a), disk(b)) {
-        (Some(a), Some(b)) => likeness(a.history, b.history).median <= DISK,
-        _ => true,
+        (Some(a), Some(b)) => {
+            let alike = likeness(a.history, b.history);
+            alike.points >= ENOUGH && alike.median <= DISK
+        }
+        _ => false,
     }
 }
 
@@ -93,7 +95,8 @@ fn of_node(keys: &[Key], (members, points, difference): &(Vec<&Key>, usize, f64)
     made.collect()
 }
 
-/// Compares each point with the nearest in time of the other series, at most half a sampling interval away.
+/// Compares each point with the other series around that time: how far it lies outside of what the nearest point, at
+/// most half a sampling interval away, and its two neighbours span.
 fn likeness(a: &History, b: &History) -> Likeness {
     let (a, b) = (sorted(&a.points), sorted(&b.points));
     let reach = interval(&a).max(interval(&b)) / 2 + 1;
@@ -104,17 +107,21 @@ fn likeness(a: &History, b: &History) -> Likeness {
         while at + 1 < b.len() && away(at + 1) <= away(at) {
             at += 1;
         }
-        if let Some(other) = b.get(at).filter(|_| away(at) <= reach) {
-            let scale = point.value.abs().max(other.value.abs());
+        let around = b.get(at.saturating_sub(1)..b.len().min(at + 2)).unwrap_or_default();
+        if away(at) <= reach && !around.is_empty() {
+            let low = around.iter().map(|o| o.value).fold(f64::INFINITY, f64::min);
+            let high = around.iter().map(|o| o.value).fold(f64::NEG_INFINITY, f64::max);
+            let outside = (low - point.value).max(point.value - high);
             // Both are rounded to one decimal.
-            let apart = ((point.value - other.value).abs() - 0.1).max(0.0);
+            let apart = (outside - 0.1).max(0.0);
+            let scale = point.value.abs().max(high.abs());
             differences.push(if scale > 0.0 { apart / scale } else { 0.0 });
         }
     }
     differences.sort_by(f64::total_cmp);
     let enough = 2 * differences.len() >= a.len().min(b.len());
     let points = if enough { differences.len() } else { 0 };
-    Likeness { points, median: quantile(&differences, 0.5), most: quantile(&differences, 0.9) }
+    Likeness { points, median: quantile(&differences, 0.5), most: quantile(&differences, 0.75) }
 }
 
 fn sorted(points: &[Point]) -> Vec<Point> {

@@ -176,6 +176,17 @@ fn one_node_logged_by_several_ranks() {
     assert_eq!(report.duplicates.len(), 4);
     assert!(report.duplicates[0].verdict.contains("logged 2 times") && report.asks_for_action());
 
+    // Memory that swings between two samples is the same memory.
+    let mut swinging = series.clone();
+    for h in swinging.iter_mut().filter(|h| h.key.ends_with("memory_usage_megabytes")) {
+        let late = if h.key.starts_with("system/r1/") { 0.5 } else { 0.0 };
+        for (n, p) in h.points.iter_mut().enumerate() {
+            p.value = 20_000.0 + 5_000.0 * ((n as f64 + late) * 0.9).sin();
+        }
+    }
+    swinging.retain(|h| !h.key.starts_with("system/r2/"));
+    assert_eq!(audit(&swinging, Known::default()).duplicates.len(), 4);
+
     // Two nodes that do the same work may agree in memory, but hardly in disk.
     for h in series.iter_mut().filter(|h| h.key == "system/r1/disk_usage_megabytes") {
         h.points.iter_mut().for_each(|p| p.value = 90_200.0);

@@ -42,7 +42,8 @@ pub fn memory_limit(memory: &Memory, node_total: Option<u64>) -> Measured<Memory
     let visible = limits.enumerate().filter_map(|(at, limit)| Some((limit?, at))).min();
     let hierarchical =
         memory.hierarchical_limit.as_ref().and_then(|h| Some((h.value.clone().ok()??, &h.origin)));
-    let unread = memory.levels.iter().find(|l| l.limit.value.is_err());
+    let unread =
+        memory.levels.iter().find(|l| matches!(&l.limit.value, Err(gap) if gap.reason != Reason::Absent));
     let mut notes: Vec<String> = Vec::new();
     if let Some(level) = unread {
         notes.push(format!("{} could not be read", level.limit.origin.source));
@@ -61,8 +62,10 @@ pub fn memory_limit(memory: &Memory, node_total: Option<u64>) -> Measured<Memory
         (None, Some((whole, origin))) => (whole, None, origin.clone()),
         (None, None) => {
             return Err(match unread.and_then(|l| l.limit.value.clone().err()) {
-                Some(gap) if gap.reason != Reason::Absent => gap,
-                _ => Gap::new(Reason::NoLimitVisible, "no visible level of the memory hierarchy has a limit"),
+                Some(gap) => gap,
+                None => {
+                    Gap::new(Reason::NoLimitVisible, "no visible level of the memory hierarchy has a limit")
+                }
             });
         }
     };
@@ -149,7 +152,12 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
     put(out, &series::CONTAINER_MEMORY_SWAP_LIMIT, swap_limit, &memory.swap_limit.origin);
     put_limit(interval.current, memory, &own, running, out);
     put_since_start(out, &series::CONTAINER_MEMORY_OOM_KILLS, &memory.oom_kills, &mut running.oom_kills);
-    put_since_start(out, &series::CONTAINER_MEMORY_LIMIT_HITS, &memory.limit_hits, &mut running.limit_hits);
+    match hits(memory) {
+        Some(hits) => {
+            put_since_start(out, &series::CONTAINER_MEMORY_LIMIT_HITS, hits, &mut running.limit_hits)
+        }
+        None => miss(out, &series::CONTAINER_MEMORY_LIMIT_HITS, &Gap::absent("no level has a limit file")),
+    }
 }
 
 fn put_bytes(out: &mut Readings, series: &'static Series, raw: &Raw) {
@@ -157,8 +165,13 @@ fn put_bytes(out: &mut Readings, series: &'static Series, raw: &Raw) {
 }
 
 fn put_since_start(out: &mut Readings, series: &'static Series, raw: &Raw, counter: &mut super::SinceStart) {
-    let grown = raw.value.clone().and_then(|value| counter.add(value));
-    put(out, series, grown.map(|n| n as f64), &raw.origin);
+    put(out, series, counter.add(raw).map(|n| n as f64), &raw.origin);
+}
+
+/// The kernel counts at the level whose limit was met.
+fn hits(memory: &Memory) -> Option<&Raw> {
+    let binding = memory_limit(memory, None).ok().and_then(|limit| memory.levels.get(limit.level?));
+    binding.or(memory.levels.first()).map(|level| &level.hits)
 }
 
 /// The kernel's own peak, else the highest of our readings, marked as such.

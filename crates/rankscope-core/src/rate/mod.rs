@@ -30,19 +30,23 @@ pub struct Running {
     noted: Vec<Arc<Origin>>,
 }
 
-/// A kernel counter as growth since the first reading; a counter that falls (another cgroup) starts anew.
+/// A kernel counter as growth since the first reading; another file, or a counter that falls, starts anew.
 #[derive(Debug, Default)]
 struct SinceStart {
-    last: Option<u64>,
+    last: Option<(Arc<Origin>, u64)>,
     total: u64,
+    primed: bool,
 }
 
 impl SinceStart {
-    fn add(&mut self, value: u64) -> Measured<u64> {
-        let growth = self.last.map(|last| value.saturating_sub(last));
-        self.last = Some(value);
-        self.total += growth.ok_or_else(first_sample)?;
-        Ok(self.total)
+    fn add(&mut self, raw: &Raw) -> Measured<u64> {
+        let value = raw.value.clone()?;
+        let known = self.last.as_ref().filter(|(origin, _)| same_thing(origin, &raw.origin));
+        let growth = known.map(|(_, last)| value.saturating_sub(*last));
+        self.last = Some((raw.origin.clone(), value));
+        self.total += growth.unwrap_or(0);
+        self.primed |= growth.is_some();
+        if self.primed { Ok(self.total) } else { Err(first_sample()) }
     }
 }
 

@@ -141,7 +141,14 @@ fn growth(
         let counted_before = counted_before.fold(0, u64::saturating_add);
         grown = grown.saturating_add(total.saturating_sub(start).saturating_sub(counted_before));
     }
-    if known { Ok(grown) } else { Err(Gap::absent("no process of the tree gives it")) }
+    match known {
+        true => Ok(grown),
+        false if now.io_unreadable > 0 => Err(Gap::new(
+            Reason::Denied,
+            format!("{}/io: permission denied (another user's process)", now.origin.source),
+        )),
+        false => Err(Gap::absent("no process of the tree gives it")),
+    }
 }
 
 /// The same process: pid and start time. A start time that is not known does not tell processes apart.

@@ -29,9 +29,10 @@ struct Check {
 }
 
 pub fn doctor(config: &Config) -> Result<u8, String> {
-    let own = std::process::id();
+    // Who started us runs as the user in question, and is no recorder.
+    let parent = std::os::unix::process::parent_id();
     let request = Request {
-        pid: Some(config.pid.unwrap_or(own)),
+        pid: Some(config.pid.unwrap_or(parent)),
         roots: Vec::new(),
         options: Options::default(),
         interval: Duration::from_secs(1),

@@ -2,13 +2,14 @@
 
 mod family;
 
-use rankscope_core::rate::{cpu_limit, memory_limit, thread_hint};
+use rankscope_core::rate::memory_limit;
 use rankscope_core::sample::Sample;
 use serde_json::{Value, json};
 
 use super::exit;
 use super::measure::{Measurement, Request};
-use crate::printer::{self, bytes, number};
+use crate::ceiling::{CpuCeiling, cpu_ceiling};
+use crate::printer::{self, bytes};
 use crate::sources::Sources;
 use family::Family;
 
@@ -43,30 +44,6 @@ struct Report {
     memory_limit: Option<(u64, Option<String>)>,
 }
 
-/// The CPUs that this process can use at most, in a container or not.
-pub struct CpuCeiling {
-    pub cores: f64,
-    pub threads: u32,
-    pub why: String,
-}
-
-/// min of quota, cpuset and affinity; `None` when none of them can be read.
-pub fn cpu_ceiling(sources: &Sources, sample: &Sample) -> Option<CpuCeiling> {
-    let (cores, why) = match sample.cpu.as_ref().ok().and_then(|cpu| cpu_limit(cpu).ok().map(|l| (cpu, l))) {
-        Some((_, limit)) if limit.level.is_some() => {
-            let level = limit.origin.level.as_deref().unwrap_or("?").to_owned();
-            (limit.cores, format!("quota of {} cores at {level}", number(limit.cores)))
-        }
-        Some((_, limit)) => (limit.cores, format!("{} CPUs by {}", number(limit.cores), limit.origin.source)),
-        None => {
-            let allowed = sources.allowed_cpus();
-            let count = allowed.value.ok()?;
-            (f64::from(count), format!("{count} CPUs by {}, no quota", allowed.origin.source))
-        }
-    };
-    Some(CpuCeiling { cores, threads: thread_hint(cores), why })
-}
-
 impl Report {
     fn of(sources: &Sources, sample: &Sample, readings: &rankscope_core::reading::Readings) -> Report {
         let (container, why) = sources.cgroups.container();
@@ -80,7 +57,7 @@ impl Report {
             sandbox: sources.host.sandbox.as_ref().map(|s| format!("{}: {}", s.name, s.why)),
             node: sources.host.node_name.clone(),
             ceiling: cpu_ceiling(sources, sample),
-            families: family::all(sources, sample, readings, container),
+            families: family::all(sources, sample, readings),
             node_memory,
             memory_limit: limit.map(|l| (l.bytes, l.level.and(l.origin.level.as_deref()).map(str::to_owned))),
         }
@@ -109,12 +86,13 @@ impl Report {
         if let Some(sandbox) = &self.sandbox {
             text.push_str(&format!("  the kernel is a sandbox's, not the node's: {sandbox}\n"));
         }
-        let head = ["WHOSE", "WHAT", "NOW", "LIMIT", "SAME FOR ALL RANKS ON THIS NODE", "READ FROM"];
+        let head = ["WHOSE", "WHAT", "NOW", "LIMIT", "SAME FOR RANKS HERE", "READ FROM"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
-        rows.extend(self.families.iter().map(Family::row));
+        let shown = || self.families.iter().filter(|f| !f.is_off());
+        rows.extend(shown().map(Family::row));
         text.push('\n');
         text.push_str(&printer::table(&rows));
-        let notes: Vec<String> = self.families.iter().filter_map(Family::footnote).collect();
+        let notes: Vec<String> = shown().filter_map(Family::footnote).collect();
         if !notes.is_empty() {
             text.push_str(&format!("\n\n{}", notes.join("\n")));
         }

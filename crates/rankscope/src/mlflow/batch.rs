@@ -61,6 +61,25 @@ impl Batch {
     }
 }
 
+/// MLflow 2 looks up what it has already by 100 metrics at a time, and refuses the rest of a larger batch.
+const PIECE: usize = 100;
+
+impl Batch {
+    /// In pieces that every server takes a second time.
+    pub fn pieces(&self) -> Vec<Self> {
+        let piece = |metrics: &[Metric]| Self { metrics: metrics.to_vec(), ..Self::default() };
+        let mut pieces: Vec<Self> = self.metrics.chunks(PIECE).map(piece).collect();
+        if pieces.is_empty() {
+            pieces.push(Self::default());
+        }
+        if let Some(first) = pieces.first_mut() {
+            first.params.clone_from(&self.params);
+            first.tags.clone_from(&self.tags);
+        }
+        pieces
+    }
+}
+
 /// As few batches as the limits allow, metrics in the given order, tags behind them.
 pub fn batches(metrics: Vec<Metric>, tags: Vec<Tag>) -> Vec<Batch> {
     let mut out = Filling::default();
@@ -153,6 +172,16 @@ mod tests {
         let long = "k".repeat(250);
         let made = batches((0..3000).map(|n| metric(n, &long)).collect(), vec![]);
         assert!(made.iter().all(|b| b.len() <= 1000 && b.body("r").len() < 1_000_000));
+    }
+
+    #[test]
+    fn pieces_keep_everything() {
+        let tags = vec![Tag::new("t", "v").unwrap()];
+        let batch = Batch { metrics: (0..250).map(|n| metric(n, "a")).collect(), tags, ..Batch::default() };
+        let pieces = batch.pieces();
+        assert_eq!(pieces.iter().map(Batch::len).collect::<Vec<_>>(), [101, 100, 50]);
+        assert_eq!(pieces.iter().flat_map(|p| p.metrics.clone()).collect::<Vec<_>>(), batch.metrics);
+        assert_eq!(Batch { tags: batch.tags.clone(), ..Batch::default() }.pieces().len(), 1);
     }
 
     #[test]

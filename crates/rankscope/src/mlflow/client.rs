@@ -169,6 +169,16 @@ impl Client {
 
     /// All or nothing, and safe to send again.
     pub fn log_batch(&mut self, run_id: &str, batch: &Batch) -> Result<(), Error> {
+        match self.log_once(run_id, batch) {
+            // It was sent before and only the answer was lost.
+            Err(error) if error.is_duplicate() => {
+                batch.pieces().iter().try_for_each(|piece| self.log_once(run_id, piece))
+            }
+            other => other,
+        }
+    }
+
+    fn log_once(&mut self, run_id: &str, batch: &Batch) -> Result<(), Error> {
         self.post_bytes::<Nothing>("runs/log-batch", &batch.body(run_id), true).map(drop)
     }
 

@@ -74,6 +74,15 @@ impl Error {
         }
     }
 
+    /// MLflow 2 on points that it has already: what its database said (SQLite, PostgreSQL, MySQL).
+    pub(super) fn is_duplicate(&self) -> bool {
+        let said = |message: &str| {
+            let words = ["UNIQUE constraint failed: metrics", "UniqueViolation", "Duplicate entry"];
+            words.iter().any(|word| message.contains(word))
+        };
+        matches!(self, Self::Status { status: 400, message, .. } if said(message))
+    }
+
     /// How long the server asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -12,6 +12,8 @@ pub use server::serve;
 
 /// argv[0] of the helper.
 pub const NAME: &str = "rankscope-statvfs";
+/// What the kernel keeps of it as the helper's name (15 bytes).
+pub const COMM: &str = "rankscope-statv";
 /// id, errno (0: fine), f_frsize, f_blocks, f_bfree, f_bavail.
 const ANSWER_WORDS: usize = 6;
 const ANSWER_BYTES: usize = ANSWER_WORDS * 8;

@@ -18,13 +18,14 @@ pub fn serve() -> ExitCode {
         // The parent ends, and init inherits the helper.
         _ => return ExitCode::SUCCESS,
     }
-    // SAFETY: plain system calls. A session of its own keeps the terminal's signals away; descriptors that the job's
+    let name = CString::new(super::COMM).unwrap_or_default();
+    // SAFETY: plain system calls, and the name ends with NUL. A session of its own keeps the terminal's signals away; descriptors that the job's
     // launcher left open must not stay open because of us, nor the directory that we stand in.
     unsafe {
         libc::setsid();
         libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32);
         libc::chdir(c"/".as_ptr());
-        libc::prctl(libc::PR_SET_NAME, c"rankscope-statv".as_ptr());
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
     }
     let mut workers: HashMap<Vec<u8>, mpsc::Sender<u64>> = HashMap::new();
     let mut requests = io::stdin().lock();

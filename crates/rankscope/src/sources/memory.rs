@@ -20,13 +20,13 @@ pub struct MemorySource {
     swap_limit: KernelFile,
     kernel: KernelFile,
     oom_kills: KernelFile,
-    limit_hits: KernelFile,
     levels: Vec<LevelFiles>,
 }
 
 struct LevelFiles {
     limit: KernelFile,
     high: KernelFile,
+    hits: KernelFile,
     /// `None` for the own level, which is read anyway.
     usage: Option<(KernelFile, KernelFile)>,
 }
@@ -54,7 +54,6 @@ impl MemorySource {
             swap_limit: file("memory.memsw.limit_in_bytes", "memory.swap.max"),
             kernel: file("memory.kmem.usage_in_bytes", "memory.stat"),
             oom_kills: file("memory.oom_control", "memory.events"),
-            limit_hits: file("memory.failcnt", "memory.events"),
             levels: place
                 .levels
                 .iter()
@@ -80,7 +79,7 @@ impl MemorySource {
             self.levels.iter().map(|l| l.read(self.version, buffer, &usage, &inactive_file)).collect();
         let (swap, swap_limit) =
             if v1 { self.swap_v1(buffer, &usage, levels.first()) } else { self.swap_v2(buffer) };
-        let (oom_kills, limit_hits) = self.events(buffer);
+        let oom_kills = self.oom_kills(buffer);
         Memory {
             anon: from_stat(|s| s.anon, if v1 { "total_rss" } else { "anon" }),
             file: from_stat(|s| s.file, if v1 { "total_cache" } else { "file" }),
@@ -96,7 +95,6 @@ impl MemorySource {
             swap,
             swap_limit,
             oom_kills,
-            limit_hits,
             levels,
             hierarchical_limit,
         }
@@ -121,42 +119,33 @@ impl MemorySource {
         (self.swap.raw(buffer, single), self.swap_limit.raw(buffer, limit::bytes))
     }
 
-    fn events(&self, buffer: &mut Buffer) -> (Raw, Raw) {
-        let kills = match self.oom_kills.read(buffer) {
-            Err(gap) => Err(gap),
-            Ok(text) => match (keyed::lookup(text, ["oom_kill"]), self.version) {
-                ([Field::NoKey], Version::V1) => Err(Gap::absent(format!(
-                    "{}: this kernel has no OOM counter (Linux 4.13)",
-                    self.oom_kills.origin.source
-                ))),
-                ([field], _) => measured(field, &self.oom_kills.origin.source, "oom_kill"),
-            },
-        };
-        let hits = match self.version {
-            Version::V1 => self.limit_hits.parse(buffer, single),
-            Version::V2 => self
-                .limit_hits
-                .read(buffer)
-                .map(|text| keyed::lookup(text, ["max"]))
-                .and_then(|[max]| measured(max, &self.limit_hits.origin.source, "max")),
-        };
-        (raw(kills, &self.oom_kills), raw(hits, &self.limit_hits))
+    fn oom_kills(&self, buffer: &mut Buffer) -> Raw {
+        let source = &self.oom_kills.origin.source;
+        let kills = self.oom_kills.read(buffer).map(|text| keyed::lookup(text, ["oom_kill"]));
+        let kills = kills.and_then(|[field]| match (field, self.version) {
+            (Field::NoKey, Version::V1) => {
+                Err(Gap::absent(format!("{source}: this kernel has no OOM counter (Linux 4.13)")))
+            }
+            _ => measured(field, source, "oom_kill"),
+        });
+        raw(kills, &self.oom_kills)
     }
 }
 
 impl LevelFiles {
-    /// `None` where the level has no limit file (the real root).
+    /// `None` where a level above has no limit file (the real root).
     fn open(machine: &Machine, place: &Place, level: &Level, own: bool) -> Option<LevelFiles> {
         let file = |name: &str| KernelFile::open(machine, place.origin(level, name));
         let v1 = place.version == Version::V1;
         let limit = file(if v1 { "memory.limit_in_bytes" } else { "memory.max" });
-        if !limit.is_open() && !machine.exists(&limit.origin.source) {
+        if !own && !limit.is_open() && !machine.exists(&limit.origin.source) {
             return None;
         }
         let usage = (!own).then(|| {
             (file(if v1 { "memory.usage_in_bytes" } else { "memory.current" }), file("memory.stat"))
         });
-        Some(LevelFiles { limit, high: file("memory.high"), usage })
+        let hits = file(if v1 { "memory.failcnt" } else { "memory.events" });
+        Some(LevelFiles { limit, high: file("memory.high"), hits, usage })
     }
 
     fn read(
@@ -184,7 +173,22 @@ impl LevelFiles {
                 )
             }
         };
-        MemoryLevel { limit, high, usage, inactive_file }
+        let hits = if unlimited && self.usage.is_some() {
+            raw(Err(Gap::absent("not read: the level is not limited")), &self.hits)
+        } else {
+            raw(self.times_met(version, buffer), &self.hits)
+        };
+        MemoryLevel { limit, high, usage, inactive_file, hits }
+    }
+
+    fn times_met(&self, version: Version, buffer: &mut Buffer) -> Measured<u64> {
+        match version {
+            Version::V1 => self.hits.parse(buffer, single),
+            Version::V2 => {
+                let [max] = self.hits.read(buffer).map(|text| keyed::lookup(text, ["max"]))?;
+                measured(max, &self.hits.origin.source, "max")
+            }
+        }
     }
 }
 

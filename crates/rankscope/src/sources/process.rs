@@ -150,6 +150,7 @@ impl ProcessSource {
 
     /// Adds processes whose parent is in the tree. A member stays one when its parent dies.
     fn look_for_new(&mut self, machine: &Machine, buffer: &mut Buffer) {
+        let own = std::process::id();
         let known: HashSet<u32> = self.members.iter().map(|m| m.pid).collect();
         let mut parents: HashMap<u32, u32> = HashMap::new();
         for pid in machine.list("/proc").iter().filter_map(|name| name.parse::<u32>().ok()) {
@@ -158,11 +159,18 @@ impl ProcessSource {
             }
             let path = format!("/proc/{pid}/stat");
             let file = KernelFile::open(machine, plain(&path));
+            let text = file.read(buffer);
+            let stat = text.as_ref().ok().and_then(|t| parse::stat(t).ok());
+            // Recorders are no part of the job: neither we nor a helper that the pid namespace's init inherited.
+            let ours = machine.is_live()
+                && (pid == own || stat.is_some_and(|s| s.comm == crate::probe::COMM.as_bytes()));
+            if ours {
+                self.strangers.insert(pid);
+                continue;
+            }
             // A process whose stat can't be parsed has no known parent.
-            let parent = file.read(buffer).ok().and_then(|t| parse::stat(t).ok().map(|s| s.ppid));
-            parents.insert(pid, parent.unwrap_or(0));
+            parents.insert(pid, stat.map_or(0, |s| s.ppid));
         }
-        let own = std::process::id();
         let mut members: HashSet<u32> = known;
         let mut added: Vec<u32> = Vec::new();
         loop {

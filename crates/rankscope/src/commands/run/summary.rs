@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use rankscope_core::summary::Summary;
+use rankscope_core::summary::{Summary, Throttled};
 use serde_json::{Value, json};
 
-use crate::commands::scope::CpuCeiling;
+use crate::ceiling::CpuCeiling;
 use crate::mlflow::Outcome;
 use crate::printer::{bytes, number};
 use crate::store::Finished;
@@ -25,8 +25,9 @@ pub struct Facts {
 
 /// Above this share of the limit memory asks for attention.
 const NEARLY_FULL: f64 = 90.0;
-/// Below this share of throttled periods a quota does not matter.
+/// A quota matters when it throttled in this share of periods, and for this share of the time.
 const THROTTLED_OFTEN: f64 = 10.0;
+const THROTTLED_LONG: f64 = 0.05;
 
 pub fn text(facts: &Facts) -> String {
     let mut lines = vec![headline(facts), memory(facts), cpu(facts), kills(facts)];
@@ -142,16 +143,18 @@ fn warnings(facts: &Facts) -> Vec<String> {
     if let Some(share) = share {
         all.push(format!("memory came to {share:.1} % of the limit: the next larger batch may be killed"));
     }
-    let throttled = s.throttled.as_ref().map_or(0.0, |t| if t.periods > 0 { t.percentage() } else { 0.0 });
-    if throttled >= THROTTLED_OFTEN {
+    let matters =
+        |t: &&Throttled| t.percentage() >= THROTTLED_OFTEN && t.seconds >= s.seconds * THROTTLED_LONG;
+    if let Some(throttled) = s.throttled.as_ref().filter(matters) {
         let threads = s.processes.as_ref().map_or(0, |p| p.peak_threads);
         match &facts.ceiling {
             Some(c) if threads > u64::from(c.threads) => all.push(format!(
-                "{threads} threads shared {} cores and were throttled: try OMP_NUM_THREADS={} and fewer loader workers",
+                "{threads} threads shared {} cores and stood still for {:.1} s: try OMP_NUM_THREADS={} and fewer loader workers",
                 number(c.cores),
+                throttled.seconds,
                 c.threads
             )),
-            _ => all.push(format!("the CPU quota held the job up in {throttled:.0} % of periods")),
+            _ => all.push(format!("the CPU quota held the job up for {:.1} s", throttled.seconds)),
         }
     }
     if facts.finished.dropped_ticks > 0 {

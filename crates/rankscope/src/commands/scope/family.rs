@@ -31,11 +31,11 @@ struct Limit {
     note: Option<String>,
 }
 
-pub fn all(sources: &Sources, sample: &Sample, readings: &Readings, container: bool) -> Vec<Family> {
+pub fn all(sources: &Sources, sample: &Sample, readings: &Readings) -> Vec<Family> {
     let mut rows = vec![memory(sample), cpu(sample, readings)];
     rows.extend(container_rest(readings));
     rows.push(network(sources, readings));
-    rows.extend(file_systems(sample, container));
+    rows.extend(file_systems(sample, sources.network_scope().0 == Scope::Pod));
     rows.push(processes(readings));
     rows.extend(node(sample, readings));
     rows
@@ -68,12 +68,19 @@ impl Family {
         self
     }
 
-    /// By one series of the present readings.
-    fn of(name: &str, scope: Scope, readings: &Readings, series: &'static Series) -> Family {
+    /// By one series of the present readings; the word says what it is.
+    fn of(name: &str, scope: Scope, readings: &Readings, (series, word): (&'static Series, &str)) -> Family {
         let family = Family::new(name, scope);
         let found = readings.present.iter().find(|r| std::ptr::eq(r.series, series));
         match found {
-            Some(r) => family.now(Ok(format!("{} {}", number(r.value), series.unit))).read_from(&r.origin),
+            Some(r) => {
+                let value = if series.unit == "MB" {
+                    bytes(r.value * 1e6)
+                } else {
+                    format!("{} {}", number(r.value), series.unit)
+                };
+                family.now(Ok(format!("{value} {word}").trim_end().to_owned())).read_from(&r.origin)
+            }
             None => {
                 let gap =
                     readings.missing.iter().find(|m| std::ptr::eq(m.series, series)).map(|m| m.gap.clone());
@@ -102,6 +109,11 @@ impl Family {
             "now": self.now.as_ref().ok(),
             "note": (!note.is_empty()).then(|| note.join("; ")),
         })
+    }
+
+    /// Not asked for: a person needs no row that says so.
+    pub fn is_off(&self) -> bool {
+        self.now.as_ref().is_err_and(|why| why.starts_with("off:"))
     }
 
     pub fn row(&self) -> Vec<String> {
@@ -185,7 +197,8 @@ fn memory(sample: &Sample) -> Family {
 }
 
 fn cpu(sample: &Sample, readings: &Readings) -> Family {
-    let family = Family::of("container_cpu", Scope::Container, readings, &series::CONTAINER_CPU_USAGE);
+    let family =
+        Family::of("container_cpu", Scope::Container, readings, (&series::CONTAINER_CPU_USAGE, "used"));
     let limit = sample.cpu.as_ref().ok().and_then(|cpu| cpu_limit(cpu).ok()).map(|limit| Limit {
         value: limit.cores,
         unit: "cores",
@@ -197,9 +210,14 @@ fn cpu(sample: &Sample, readings: &Readings) -> Family {
 
 fn container_rest(readings: &Readings) -> [Family; 3] {
     [
-        Family::of("container_io", Scope::Container, readings, &series::CONTAINER_IO_READ),
-        Family::of("container_pids", Scope::Container, readings, &series::CONTAINER_PIDS),
-        Family::of("container_pressure", Scope::Container, readings, &series::CONTAINER_MEMORY_PRESSURE_FULL),
+        Family::of("container_io", Scope::Container, readings, (&series::CONTAINER_IO_READ, "read")),
+        Family::of("container_pids", Scope::Container, readings, (&series::CONTAINER_PIDS, "")),
+        Family::of(
+            "container_pressure",
+            Scope::Container,
+            readings,
+            (&series::CONTAINER_MEMORY_PRESSURE_FULL, "stalled for memory"),
+        ),
     ]
 }
 
@@ -209,12 +227,12 @@ fn network(sources: &Sources, readings: &Readings) -> Family {
         Scope::Node => ("node_network", &series::NODE_NETWORK_RECEIVE),
         _ => ("pod_network", &series::POD_NETWORK_RECEIVE),
     };
-    let family = Family::of(name, scope, readings, series);
-    let now = family.now.map(|now| format!("{now} received"));
-    Family { now, note: Some(why.to_owned()), ..family }
+    let family = Family::of(name, scope, readings, (series, "received"));
+    Family { note: Some(why.to_owned()), ..family }
 }
 
-fn file_systems(sample: &Sample, container: bool) -> Vec<Family> {
+/// `isolated`: the job has namespaces of its own, as a container runtime makes them.
+fn file_systems(sample: &Sample, isolated: bool) -> Vec<Family> {
     let rows = sample.file_systems.iter().map(|fs| {
         let (name, scope) = match &fs.label {
             None => ("rootfs".to_owned(), Scope::Rootfs),
@@ -223,26 +241,25 @@ fn file_systems(sample: &Sample, container: bool) -> Vec<Family> {
         let space = fs.space.value.clone();
         let now = space
             .map(|s| format!("{} used, {} free", bytes(s.used() as f64), bytes(s.free_to_users() as f64)));
-        // A tmpfs is the container's own; a disk or a network file system is shared.
-        let same = fs.label.as_deref() != Some("shm") || !container;
+        // /dev/shm is the container's own; a disk or a network file system is shared.
+        let same = fs.label.as_deref() != Some("shm") || !isolated;
         Family { same, ..Family::new(name, scope).now(now).read_from(&fs.space.origin) }
     });
     rows.collect()
 }
 
 fn processes(readings: &Readings) -> Family {
-    Family::of("process", Scope::Process, readings, &series::PROCESS_RSS)
+    Family::of("process", Scope::Process, readings, (&series::PROCESS_RSS, "resident"))
 }
 
 fn node(sample: &Sample, readings: &Readings) -> [Family; 4] {
     let total = sample.node.memory_total.value.as_ref().ok().copied();
-    let memory = Family::of("node_memory", Scope::Node, readings, &series::NODE_MEMORY_USAGE);
+    let memory = Family::of("node_memory", Scope::Node, readings, (&series::NODE_MEMORY_USAGE, "used"));
     let limit = total.map(|total| Limit { value: total as f64, unit: "bytes", level: None, note: None });
-    let now = memory.now.map(|now| format!("{now} used"));
     [
-        Family { limit, now, ..memory },
-        Family::of("node_cpu", Scope::Node, readings, &series::NODE_CPU_UTILIZATION),
-        Family::of("node_load", Scope::Node, readings, &series::NODE_LOAD_1M),
-        Family::of("node_pressure", Scope::Node, readings, &series::NODE_PRESSURE_CPU),
+        Family { limit, ..memory },
+        Family::of("node_cpu", Scope::Node, readings, (&series::NODE_CPU_UTILIZATION, "busy")),
+        Family::of("node_load", Scope::Node, readings, (&series::NODE_LOAD_1M, "")),
+        Family::of("node_pressure", Scope::Node, readings, (&series::NODE_PRESSURE_CPU, "waited for a CPU")),
     ]
 }

@@ -185,6 +185,18 @@ fn a_parameter_called_timeout_is_no_timeout() {
 }
 
 #[test]
+fn points_that_an_older_server_has_already() {
+    let said = r#"{"error_code":"BAD_REQUEST","message":"(sqlite3.IntegrityError) UNIQUE constraint failed: metrics.key"}"#;
+    let metrics: Vec<Metric> = (0..150).map(|n| Metric::new("a", 1.0, n, n).unwrap()).collect();
+    let server = StandIn::new(vec![status("400 Bad Request", said), json("{}"), json("{}")]);
+    at(&server).log_batch("r", &Batch { metrics, ..Batch::default() }).unwrap();
+    assert_eq!(server.got().len(), 3);
+    // It says so of a piece too: then it is no duplicate.
+    let server = StandIn::new(vec![status("400 Bad Request", said), status("400 Bad Request", said)]);
+    assert!(at(&server).log_batch("r", &batch()).is_err());
+}
+
+#[test]
 fn through_a_proxy() {
     let refusing = StandIn::new(vec![status("407 Proxy Authentication Required", "pr0xypw")]);
     let proxy = format!("http://pu:pr0xypw@127.0.0.1:{}", refusing.port);
