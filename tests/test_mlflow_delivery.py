@@ -153,6 +153,12 @@ def test_server_down_for_the_whole_job(rankscope, server, store, tmp_path):
     assert again.stdout == first.stdout
     assert check_run(server, Record.only(store), run) == points
     assert len(tagged(server, record.meta("job"))) == 1
+    # What somebody decides later is not undone.
+    import mlflow
+
+    mlflow.MlflowClient(server.uri).set_terminated(run, "FINISHED")
+    sync(rankscope, store, environment)
+    assert delivered.status(server, run) == "FINISHED"
 
 
 def test_two_syncs_at_once(rankscope, server, store):
