@@ -22,11 +22,11 @@ demo: $(VENV)/ready
 	$(CARGO) build --release --quiet
 	@PYTHON=$(VENV)/bin/python examples/demo.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
 
-demo-mlflow: $(VENV)/mlflow-ready
+demo-mlflow: $(VENV)/mlflow
 	$(CARGO) build --release --quiet
 	@PYTHON=$(VENV)/bin/python examples/demo_mlflow.sh $(DEMO_ARGS)
 
-test: $(VENV)/mlflow-ready tools
+test: $(VENV)/ready $(VENV)/mlflow tools
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace --bins --examples
 	$(VENV)/bin/pytest tests $(PYTEST_ARGS)
@@ -72,7 +72,7 @@ $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 	@touch $@
 
 # A real MLflow server and its client: 850 MB, so apart.
-$(VENV)/mlflow-ready: $(VENV)/ready tests/requirements-mlflow.txt
+$(VENV)/mlflow: tests/requirements-mlflow.txt $(VENV)/ready
 	$(VENV)/bin/pip install --quiet --requirement tests/requirements-mlflow.txt
 	@touch $@
 

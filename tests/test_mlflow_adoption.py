@@ -126,12 +126,15 @@ def test_the_right_runs_get_the_numbers(case):
 
 def lived_through(case, record):
     spans = {row[0]: row[1:] for row in case.server.sql("SELECT run_uuid, start_time, end_time FROM runs")}
+    first = min(record.runs(), key=lambda run: spans[run][0])
     for run, (row, *_) in record.runs().items():
         start, end = spans[run]
         has = record.delivered(row)
         for window, begins, ends, *_ in record.windows():
             if start < ends and end > begins:
                 assert window in has
+            if ends <= start and run != first:
+                assert window not in has, "from before the run began"
 
 
 @pytest.mark.timeout(900)

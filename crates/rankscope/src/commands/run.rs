@@ -35,6 +35,8 @@ pub struct Config {
 
 /// The last sample of a job that has ended may take this long.
 const LAST_SAMPLE: Duration = Duration::from_secs(1);
+/// A job that ends within this time of a request to end has ended because of it.
+const TERMINATION: Duration = Duration::from_secs(60);
 
 pub fn run(config: Config) -> u8 {
     if env_vars::disabled() {
@@ -139,7 +141,10 @@ fn finish(config: &Config, recording: Option<Recording>, sink: Option<Sink>, end
         ExitKind::Signaled { signal, .. } => (None, Some(signal)),
         ExitKind::Unknown => (None, None),
     };
-    let asked = ended.signals.iter().any(|seen| matches!(seen.signal, libc::SIGTERM | libc::SIGINT));
+    let asked = ended.signals.iter().any(|seen| {
+        let lately = seen.at.elapsed().is_ok_and(|since| since <= TERMINATION);
+        lately && matches!(seen.signal, libc::SIGTERM | libc::SIGINT)
+    });
     let oom_kills = recording.as_ref().and_then(|r| r.summary.oom_kills);
     let reason = mlflow::reason(exit_code, signal, asked, oom_kills).to_owned();
     let end = ChildEnd { unix_ms: clock::unix_ms(), exit_code, signal, reason };

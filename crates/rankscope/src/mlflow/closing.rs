@@ -34,6 +34,10 @@ impl Delivery {
 
     /// After the child's end: status, and how it ended.
     pub(super) fn conclude(&mut self, end: &ChildEnd) -> Result<(), Trouble> {
+        // Told in an earlier delivery: what somebody has set since then stays.
+        if self.targets.iter().all(|t| t.row.state == "done") {
+            return Ok(());
+        }
         let mut runs: Vec<(Run, bool)> = Vec::new();
         for target in self.targets.iter().filter(|t| t.how != How::Adopted) {
             if target.how == How::Created || self.plan.set_status {

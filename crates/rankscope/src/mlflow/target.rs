@@ -170,3 +170,7 @@ impl Target {
         self.pending.metrics.extend(metrics);
     }
 }
+
+#[cfg(test)]
+#[path = "target_tests.rs"]
+mod tests;
