@@ -35,7 +35,7 @@ lint: $(VENV)/ready
 # No sanitizer: there is no unsafe code where hostile bytes are read, and without one the stable compiler does. What is
 # found new goes to .cache; a failing input is named, and kept in fuzz/artifacts.
 fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz
-	@PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH"; $(CARGO) fuzz build --sanitizer none; \
+	@PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH"; $(CARGO) fuzz build --sanitizer none || exit 1; \
 	for target in $(FUZZ_TARGETS); do \
 	    work=.cache/fuzz/$$target; mkdir -p $$work; \
 	    $(CARGO) fuzz run --sanitizer none $$target $$work fuzz/corpus/$$target -- -verbosity=0 \
