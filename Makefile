@@ -51,12 +51,13 @@ lint: $(VENV)/ready
 # No sanitizer: there is no unsafe code where hostile bytes are read, and without one the stable compiler does. What is
 # found new goes to .cache; a failing input is named, and kept in fuzz/artifacts.
 fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz
-	@for target in $(FUZZ_TARGETS); do \
-	    mkdir -p .cache/fuzz/$$target; \
-	    echo "fuzzing $$target"; \
-	    PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH" $(CARGO) fuzz run --sanitizer none $$target \
-	        .cache/fuzz/$$target fuzz/corpus/$$target -- \
-	        -max_total_time=$(or $(FUZZ_SECONDS),120) -timeout=10 -verbosity=0 -print_final_stats=1 || exit 1; \
+	@PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH"; $(CARGO) fuzz build --sanitizer none || exit 1; \
+	for target in $(FUZZ_TARGETS); do \
+	    work=.cache/fuzz/$$target; mkdir -p $$work; \
+	    $(CARGO) fuzz run --sanitizer none $$target $$work fuzz/corpus/$$target -- -verbosity=0 \
+	        -max_total_time=$(or $(FUZZ_SECONDS),120) -timeout=10 -print_final_stats=1 > $$work.log 2>&1 \
+	        || { tail -60 $$work.log; exit 1; }; \
+	    echo "$$target: $$(sed -n 's/stat::number_of_executed_units: *//p' $$work.log) inputs"; \
 	done
 
 $(FUZZ_TOOLS)/bin/cargo-fuzz:

@@ -14,7 +14,8 @@ fn is_reachable(mounts: &[Mount], at: usize) -> bool {
         ancestors.push(up.id);
         parent = up.parent;
     }
-    let covers = |later: &Mount| is_below(&m.mount_point, &later.mount_point) && !ancestors.contains(&later.id);
+    let covers =
+        |later: &Mount| is_below(&m.mount_point, &later.mount_point) && !ancestors.contains(&later.id);
     !mounts[at + 1..].iter().any(covers)
 }
 
@@ -23,7 +24,9 @@ fn sound(mounts: &[Mount]) -> bool {
     mounts.iter().enumerate().all(|(at, m)| {
         let before = &mounts[..at];
         let stacked_on = before.iter().rev().find(|b| b.mount_point == m.mount_point);
-        before.iter().all(|b| b.id != m.id)
+        let plain = m.mount_point == "/" || !(m.mount_point.ends_with('/') || m.mount_point.contains("//"));
+        plain
+            && before.iter().all(|b| b.id != m.id)
             && (at == 0 && m.parent != m.id || before.iter().any(|b| b.id == m.parent))
             && mounts.iter().skip(at).all(|later| later.id != m.parent)
             && stacked_on.is_none_or(|b| b.id == m.parent)

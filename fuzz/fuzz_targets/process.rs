@@ -13,7 +13,12 @@ fuzz_target!(|text: &[u8]| {
             stat.comm,
             format!(
                 ") {} {}{after} {} 0 {} 0 0 0 {} 0 {} 0 {}",
-                stat.state, stat.ppid, stat.cpu_ticks, stat.children_ticks, stat.threads, stat.start_ticks,
+                stat.state,
+                stat.ppid,
+                stat.cpu_ticks,
+                stat.children_ticks,
+                stat.threads,
+                stat.start_ticks,
                 stat.rss_pages
             )
             .as_bytes(),

@@ -43,7 +43,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
     let parent = number(fields.next()?)?;
     let device = text(fields.next()?);
     let root = unescape(fields.next()?);
-    let mount_point = unescape(fields.next()?);
+    let mount_point = Some(unescape(fields.next()?)).filter(|path| path.starts_with('/'))?;
     fields.next()?;
     // Any number of optional fields, ended by a single hyphen.
     fields.find(|f| *f == b"-")?;
