@@ -79,5 +79,4 @@ $(VENV)/mlflow: tests/requirements-mlflow.txt $(VENV)/ready
 
 # What tests and benchmarks run beside Python and Rust: installed where that is possible, else named.
 tools:
-	@tests/tools.sh strace:strace ip:iproute2 setpriv:util-linux cc:gcc jq:jq
-	@tests/tools.sh strace:strace lxcfs:lxcfs ip:iproute2 setpriv:util-linux cc:gcc
+	@tests/tools.sh strace:strace lxcfs:lxcfs ip:iproute2 setpriv:util-linux cc:gcc jq:jq
