@@ -3,6 +3,9 @@
 use super::keyed::{self, Field};
 use super::{Malformed, number, tokens};
 
+/// include/linux/sched.h
+const PF_EXITING: u64 = 4;
+
 /// /proc/<pid>/stat (proc_pid_stat(5)). Times in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat<'a> {
@@ -11,6 +14,8 @@ pub struct Stat<'a> {
     pub comm: &'a [u8],
     pub ppid: u32,
     pub state: char,
+    /// It is on its way out (PF_EXITING): a big one takes long to give its memory back.
+    pub exiting: bool,
     /// Own user and system time.
     pub cpu_ticks: u64,
     /// The same of children that were waited for.
@@ -40,10 +45,11 @@ pub fn stat(line: &[u8]) -> Result<Stat<'_>, Malformed> {
         _ => return Err(bad("a state letter")),
     };
     let mut next = |skip: usize| fields.nth(skip).and_then(signed);
-    // Numbers as in the manual page: ppid (4), utime (14) … cstime (17), num_threads (20), starttime (22), rss (24).
+    // Numbers as in the manual page: ppid (4), flags (9), utime (14) … cstime (17), num_threads (20), starttime (22), rss (24).
     let ppid = next(0).and_then(|n| u32::try_from(n).ok()).ok_or(bad("ppid"))?;
     let mut field = |skip, expected| next(skip).ok_or(bad(expected));
-    let utime = field(9, "utime")?;
+    let flags = field(4, "flags")?;
+    let utime = field(4, "utime")?;
     let stime = field(0, "stime")?;
     let cutime = field(0, "cutime")?;
     let cstime = field(0, "cstime")?;
@@ -55,6 +61,7 @@ pub fn stat(line: &[u8]) -> Result<Stat<'_>, Malformed> {
         comm,
         ppid,
         state,
+        exiting: flags & PF_EXITING != 0,
         cpu_ticks: utime.saturating_add(stime),
         children_ticks: cutime.saturating_add(cstime),
         threads,
@@ -108,6 +115,13 @@ mod tests {
             assert_eq!((s.state, s.ppid, s.cpu_ticks, s.threads), ('R', 4200, 1290, 7));
             assert_eq!((s.start_ticks, s.rss_pages), (987_654, 187));
         }
+    }
+
+    #[test]
+    fn a_process_on_its_way_out() {
+        let line = format!("4242 (x) {}", TAIL.replace("4194304", "4195588"));
+        assert!(stat(line.as_bytes()).unwrap().exiting);
+        assert!(!stat(format!("4242 (x) {TAIL}").as_bytes()).unwrap().exiting);
     }
 
     #[test]

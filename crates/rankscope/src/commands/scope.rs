@@ -46,13 +46,13 @@ struct Report {
 
 impl Report {
     fn of(sources: &Sources, sample: &Sample, readings: &rankscope_core::reading::Readings) -> Report {
-        let (container, why) = sources.cgroups.container();
+        let (container, why) = sources.cgroups().container();
         let node_memory = sample.node.memory_total.value.as_ref().ok().copied();
         let limit = sample.memory.as_ref().ok().and_then(|m| memory_limit(m, node_memory).ok());
         Report {
             container,
             why,
-            cgroup: sources.cgroups.layout.as_str(),
+            cgroup: sources.cgroups().layout.as_str(),
             kernel: sources.host.kernel.clone(),
             sandbox: sources.host.sandbox.as_ref().map(|s| format!("{}: {}", s.name, s.why)),
             node: sources.host.node_name.clone(),

@@ -65,7 +65,7 @@ pub fn snapshot(config: &Config) -> Result<u8, String> {
         sample.processes.iter().flat_map(|p| &p.list).map(|p| p.pid).chain([pid]).collect();
     pids.iter().for_each(|pid| tree.process(*pid));
     tree.link("/proc/self", &pid.to_string());
-    let dirs = sources.cgroups.directories();
+    let dirs = sources.cgroups().directories();
     dirs.iter().for_each(|dir| tree.cgroup(dir));
     tree.network();
     tree.rdma();

@@ -39,12 +39,7 @@ pub struct Sources {
     machine: Machine,
     options: Options,
     pub host: Host,
-    pub cgroups: Cgroups,
-    memory: Measured<memory::MemorySource>,
-    cpu: Measured<cpu::CpuSource>,
-    io: Measured<block_io::BlockIoSource>,
-    pids: Measured<KernelFile>,
-    pressure: Measured<pressure::PressureSource>,
+    by_cgroup: ByCgroup,
     node: node::NodeSource,
     network: network::NetworkSource,
     rdma: rdma::RdmaSource,
@@ -54,21 +49,45 @@ pub struct Sources {
     resolved_at_ns: u64,
 }
 
+/// The sources that hang on where the process stands in the cgroups: found together, replaced together.
+struct ByCgroup {
+    cgroups: Cgroups,
+    memory: Measured<memory::MemorySource>,
+    cpu: Measured<cpu::CpuSource>,
+    io: Measured<block_io::BlockIoSource>,
+    pids: Measured<KernelFile>,
+    pressure: Measured<pressure::PressureSource>,
+}
+
+impl ByCgroup {
+    fn resolve(machine: &Machine, host: &Host, pid: &str) -> ByCgroup {
+        let cgroups = Cgroups::resolve(machine, host, pid);
+        ByCgroup {
+            memory: memory::MemorySource::new(machine, &cgroups),
+            cpu: cpu::CpuSource::new(machine, &cgroups, pid),
+            io: block_io::BlockIoSource::new(machine, &cgroups),
+            pids: cgroup::pids_file(machine, &cgroups),
+            pressure: pressure::PressureSource::new(machine, &cgroups),
+            cgroups,
+        }
+    }
+}
+
 /// Mounts and the set of files that exist are looked at anew this often; a moved cgroup is seen at once.
 const RESOLVE_EVERY_NS: u64 = 60_000_000_000;
 
 impl Sources {
     pub fn new(machine: Machine, options: Options, probe: Option<crate::probe::Client>) -> Sources {
-        let pid = options.target.cgroup_pid(&machine);
+        let mut pid = options.target.cgroup_pid(&machine);
         let mut host = Host::resolve(&machine, &pid);
-        let cgroups = Cgroups::resolve(&machine, &host, &pid);
-        host.name_node(&machine, cgroups.container().0);
+        let mut by_cgroup = ByCgroup::resolve(&machine, &host, &pid);
+        if options.target.cgroup_pid(&machine) != pid {
+            // It ended meanwhile, and the kernel may have shown the root.
+            pid = options.target.cgroup_pid(&machine);
+            by_cgroup = ByCgroup::resolve(&machine, &host, &pid);
+        }
+        host.name_node(&machine, by_cgroup.cgroups.container().0);
         let mut sources = Sources {
-            memory: memory::MemorySource::new(&machine, &cgroups),
-            cpu: cpu::CpuSource::new(&machine, &cgroups, &pid),
-            io: block_io::BlockIoSource::new(&machine, &cgroups),
-            pids: cgroup::pids_file(&machine, &cgroups),
-            pressure: pressure::PressureSource::new(&machine, &cgroups),
             node: node::NodeSource::new(&machine, &host),
             network: network::NetworkSource::new(&machine, &host, &pid),
             rdma: rdma::RdmaSource::new(&machine, &host),
@@ -79,7 +98,7 @@ impl Sources {
             machine,
             options,
             host,
-            cgroups,
+            by_cgroup,
         };
         sources.resolved_at_ns = sources.now().1;
         sources
@@ -100,11 +119,12 @@ impl Sources {
         self.follow();
         let buffer = &mut self.buffer;
         self.file_systems.ask();
-        let memory = per_source(&mut self.memory, |s| s.read(buffer));
-        let cpu = per_source(&mut self.cpu, |s| s.read(buffer));
-        let io = per_source(&mut self.io, |s| s.read(&self.machine, buffer));
-        let pids = per_source(&mut self.pids, |f| f.raw(buffer, rankscope_core::parse::single));
-        let pressure = per_source(&mut self.pressure, |s| s.read(buffer));
+        let by_cgroup = &mut self.by_cgroup;
+        let memory = per_source(&mut by_cgroup.memory, |s| s.read(buffer));
+        let cpu = per_source(&mut by_cgroup.cpu, |s| s.read(buffer));
+        let io = per_source(&mut by_cgroup.io, |s| s.read(&self.machine, buffer));
+        let pids = per_source(&mut by_cgroup.pids, |f| f.raw(buffer, rankscope_core::parse::single));
+        let pressure = per_source(&mut by_cgroup.pressure, |s| s.read(buffer));
         let node = self.node.read(buffer);
         let network: Network = self.network.read(&self.machine, buffer);
         let rdma = self.rdma.read(buffer);
@@ -139,22 +159,23 @@ impl Sources {
         }
         let now = clock::boottime_ns();
         let due = now.saturating_sub(self.resolved_at_ns) >= RESOLVE_EVERY_NS;
-        if due || self.cgroups.moved(&mut self.buffer) {
-            self.resolved_at_ns = now;
-            if self.options.target.has_ended(&self.machine) {
-                // It moved nowhere; what was found while it lived still stands.
-                return;
-            }
-            self.machine.look_for_servers();
-            let pid = self.options.target.cgroup_pid(&self.machine);
-            self.host.refresh_mounts(&self.machine, &pid);
-            self.cgroups = Cgroups::resolve(&self.machine, &self.host, &pid);
-            self.memory = memory::MemorySource::new(&self.machine, &self.cgroups);
-            self.cpu = cpu::CpuSource::new(&self.machine, &self.cgroups, &pid);
-            self.io = block_io::BlockIoSource::new(&self.machine, &self.cgroups);
-            self.pids = cgroup::pids_file(&self.machine, &self.cgroups);
-            self.pressure = pressure::PressureSource::new(&self.machine, &self.cgroups);
+        if !due && !self.by_cgroup.cgroups.moved(&mut self.buffer) {
+            return;
         }
+        self.resolved_at_ns = now;
+        self.machine.look_for_servers();
+        let pid = self.options.target.cgroup_pid(&self.machine);
+        self.host.refresh_mounts(&self.machine, &pid);
+        let found = ByCgroup::resolve(&self.machine, &self.host, &pid);
+        // A process that ends moves nowhere, though the kernel may show it in the root from its first step out: what
+        // was found while it lived still stands. Asked afterwards, since it may have begun to end meanwhile.
+        if !self.options.target.has_ended(&self.machine) {
+            self.by_cgroup = found;
+        }
+    }
+
+    pub fn cgroups(&self) -> &Cgroups {
+        &self.by_cgroup.cgroups
     }
 
     /// Waits a bounded time for the first answers about file systems, where a single sample is all there will be.
@@ -169,12 +190,12 @@ impl Sources {
     /// CPUs that cpuset and affinity leave the target, in a container or not.
     pub fn allowed_cpus(&self) -> Raw<u32> {
         let pid = self.options.target.cgroup_pid(&self.machine);
-        cpu::Allowed::new(&self.machine, &self.cgroups, &pid).read(&mut Buffer::default())
+        cpu::Allowed::new(&self.machine, self.cgroups(), &pid).read(&mut Buffer::default())
     }
 
     /// The level whose memory.oom.group takes a supervisor along.
     pub fn oom_group(&self) -> Option<&str> {
-        self.cgroups.oom_group(&self.machine)
+        self.cgroups().oom_group(&self.machine)
     }
 
     pub fn machine(&self) -> &Machine {

@@ -50,9 +50,10 @@ impl Target {
     }
 }
 
+/// Or is about to: a process that begins to exit does not turn back.
 fn has_ended(machine: &Machine, pid: u32) -> bool {
     match machine.read(&format!("/proc/{pid}/stat")) {
-        Ok(text) => parse::stat(&text).is_ok_and(|s| matches!(s.state, 'Z' | 'X')),
+        Ok(text) => parse::stat(&text).is_ok_and(|s| s.exiting || matches!(s.state, 'Z' | 'X')),
         Err(gap) => gap.reason == Reason::Absent,
     }
 }

@@ -34,7 +34,7 @@ struct Limit {
 }
 
 pub fn all(sources: &Sources, sample: &Sample, readings: &Readings) -> Vec<Family> {
-    let cgroups = &sources.cgroups;
+    let cgroups = sources.cgroups();
     let mut rows = vec![
         memory(sample).hiding(cgroups.memory.as_ref().ok().filter(|m| m.version == Version::V2)),
         cpu(sample, readings).hiding(cgroups.cpu.as_ref().ok()),
