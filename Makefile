@@ -1,25 +1,36 @@
 # Each works from a fresh clone:
 #   make demo [LEAK=1]   a small training job in a limited cgroup, under `rankscope run`
+#   make demo-mlflow     the same job logs to a real MLflow server, and its run gets rankscope's numbers
 #   make test            everything; needs root and cgroup v1 for the tests with real containers
 #   make test-v2         a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
 #   make lint            formatting and lints, as in CI
+#   make fuzz            every fuzz target for two minutes (FUZZ_SECONDS=n: for n seconds)
 #   make bench           what a sample costs, beside psutil and beside bare reads
 PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 
-.PHONY: demo test test-v2 test-v2-old lint bench tools
+# Outside of the checkout's build, so that it outlives `cargo clean`.
+FUZZ_TOOLS := .cache/cargo-fuzz
+FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
+
+.PHONY: demo demo-mlflow test test-v2 test-v2-old lint bench fuzz tools
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
 	$(CARGO) build --release --quiet
 	@PYTHON=$(VENV)/bin/python examples/demo.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
 
+demo-mlflow: $(VENV)/mlflow
+	$(CARGO) build --release --quiet
+	@PYTHON=$(VENV)/bin/python examples/demo_mlflow.sh $(DEMO_ARGS)
+
 test: $(VENV)/ready $(VENV)/mlflow tools
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace --bins --examples
 	$(VENV)/bin/pytest tests $(PYTEST_ARGS)
+	$(MAKE) fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20)
 
 test-v2: $(VENV)/ready
 	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils
@@ -32,9 +43,25 @@ test-v2-old:
 
 lint: $(VENV)/ready
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+
+# No sanitizer: there is no unsafe code where hostile bytes are read, and without one the stable compiler does. What is
+# found new goes to .cache; a failing input is named, and kept in fuzz/artifacts.
+fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz
+	@PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH"; $(CARGO) fuzz build --sanitizer none || exit 1; \
+	for target in $(FUZZ_TARGETS); do \
+	    work=.cache/fuzz/$$target; mkdir -p $$work; \
+	    $(CARGO) fuzz run --sanitizer none $$target $$work fuzz/corpus/$$target -- -verbosity=0 \
+	        -max_total_time=$(or $(FUZZ_SECONDS),120) -timeout=10 -print_final_stats=1 > $$work.log 2>&1 \
+	        || { tail -60 $$work.log; exit 1; }; \
+	    echo "$$target: $$(sed -n 's/stat::number_of_executed_units: *//p' $$work.log) inputs"; \
+	done
+
+$(FUZZ_TOOLS)/bin/cargo-fuzz:
+	$(CARGO) install cargo-fuzz --version 0.13.2 --locked --quiet --root $(FUZZ_TOOLS)
 
 bench: $(VENV)/ready tools
 	$(CARGO) build --release --quiet --bins --example tight_loop
@@ -45,10 +72,11 @@ $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 	$(VENV)/bin/pip install --quiet --requirement tests/requirements.txt --requirement examples/requirements.txt
 	@touch $@
 
+# A real MLflow server and its client: 850 MB, so apart.
 $(VENV)/mlflow: tests/requirements-mlflow.txt $(VENV)/ready
 	$(VENV)/bin/pip install --quiet --requirement tests/requirements-mlflow.txt
 	@touch $@
 
 # What tests and benchmarks run beside Python and Rust: installed where that is possible, else named.
 tools:
-	@tests/tools.sh strace:strace ip:iproute2 setpriv:util-linux cc:gcc
+	@tests/tools.sh strace:strace lxcfs:lxcfs ip:iproute2 setpriv:util-linux cc:gcc jq:jq

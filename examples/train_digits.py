@@ -3,10 +3,11 @@
 The shape is that of a real training job, at a size that fits a small container: loader processes augment
 batches and hand them over in shared memory (/dev/shm), one process trains. With `--leak` the training loop
 makes a common mistake: it keeps batches and their activations "for a plot later", and memory grows towards the
-container's limit.
+container's limit. With `--mlflow` it logs its loss to MLflow as any script does; of rankscope it knows nothing.
 """
 
 import argparse
+import contextlib
 import multiprocessing
 import os
 import time
@@ -23,6 +24,7 @@ SCALE = 4  # 8x8 digits are drawn as 32x32 images
 PIXELS = (8 * SCALE) ** 2
 HIDDEN = 1024
 CLASSES = 10
+LEARNING_RATE = 0.1
 SLOTS = 4  # batches in flight per loader
 # The leak ends short of the 512 MiB of `make demo`: the story is the warning, not the kill.
 LEAK_BYTES_PER_SECOND = 22e6
@@ -37,7 +39,8 @@ def main():
     context = multiprocessing.get_context("fork")
     loaders = [Loader(context, images, labels, seed) for seed in range(arguments.loaders)]
     try:
-        train(loaders, arguments)
+        with tracked(arguments.mlflow) as log_metrics:
+            train(loaders, arguments, log_metrics)
     finally:
         for loader in loaders:
             loader.close()
@@ -52,10 +55,25 @@ def parse_arguments():
     )
     parser.add_argument("--loaders", type=int, default=2, help="loader processes (default: %(default)s)")
     parser.add_argument("--leak", action="store_true", help="keep past batches alive: memory grows")
+    parser.add_argument("--mlflow", action="store_true", help="log to the server of MLFLOW_TRACKING_URI")
     return parser.parse_args()
 
 
-def train(loaders, arguments):
+@contextlib.contextmanager
+def tracked(wanted):
+    """A function that logs metrics of a step."""
+    if not wanted:
+        yield lambda metrics, step: None
+        return
+    import mlflow
+
+    mlflow.set_experiment("digits")
+    with mlflow.start_run():
+        mlflow.log_params({"batch_size": BATCH, "learning_rate": LEARNING_RATE})
+        yield lambda metrics, step: mlflow.log_metrics(metrics, step=step)
+
+
+def train(loaders, arguments, log_metrics):
     rng = np.random.default_rng(0)
     model = {
         "w1": rng.normal(0, 0.05, (PIXELS, HIDDEN)).astype(np.float32),
@@ -68,13 +86,14 @@ def train(loaders, arguments):
     step = 0
     while (now := time.monotonic()) - start < arguments.seconds:
         with loaders[step % len(loaders)].batch() as (images, labels):
-            loss, accuracy, hidden = train_step(model, images, labels, learning_rate=0.1)
+            loss, accuracy, hidden = train_step(model, images, labels, learning_rate=LEARNING_RATE)
             if arguments.leak and kept < min(LEAK_BYTES, (now - start) * LEAK_BYTES_PER_SECOND):
                 history.append((images.copy(), hidden))
                 kept += images.nbytes + hidden.nbytes
         step += 1
         if now - last_line >= 2.0:
             print(f"step {step:5d}  loss {loss:.3f}  accuracy {accuracy:.1%}", flush=True)
+            log_metrics({"loss": float(loss), "accuracy": float(accuracy), "training_step": step}, step)
             last_line = now
     elapsed = time.monotonic() - start
     print(f"done: {step} steps in {elapsed:.1f} s, {step * BATCH / elapsed:.0f} images/s", flush=True)

@@ -111,9 +111,10 @@ def test_every_value_lies_between_the_readings_before_and_after(v1_host, ranksco
         rows["container_memory_working_set_megabytes"]["value"]
         < rows["container_memory_usage_megabytes"]["value"] - 80
     )
-    # Busy for ever with half a CPU: as much as the quota gives, within the periods that 0.2 s can cut.
-    assert 0.2 <= rows["container_cpu_usage_cores"]["value"] <= 0.8
-    assert rows["container_cpu_throttled_periods_percentage"]["value"] > 0
+    # Busy for ever, and not above half a CPU by more than the periods that 0.2 s can cut. How much it gets, and if
+    # those two periods were throttled, is up to the machine's other work: the rates have a test of their own.
+    assert 0 < rows["container_cpu_usage_cores"]["value"] <= 0.8
+    assert 0 <= rows["container_cpu_throttled_periods_percentage"]["value"] <= 100
     # Counted from the first reading on.
     assert rows["container_memory_oom_kills"]["value"] == 0
     assert rows["container_memory_limit_hits"]["value"] == 0
@@ -275,19 +276,34 @@ def test_watching_from_the_host_names_the_level_that_took_over(v1_host, rankscop
 def test_node_values_agree_with_psutil(rankscope):
     """psutil polled beside it, on the machine itself, which others use too: bounds come from half a second around."""
     polls = []
+
+    def poll():
+        memory, cpu = psutil.virtual_memory(), psutil.cpu_times()
+        now = time.time() * 1000
+        polls.append((now, memory.used, memory.available, memory.total, cpu, os.getloadavg()[0]))
+        time.sleep(0.01)
+
+    def poll_for(seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            poll()
+
+    # The first and the last sample need readings on both sides, too.
+    poll_for(0.3)
     command = [rankscope.path, "sample", "--json", "--count", "5", "--interval", "0.5"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sampler:
         while sampler.poll() is None:
-            memory, cpu = psutil.virtual_memory(), psutil.cpu_times()
-            polls.append(
-                (time.time() * 1000, memory.used, memory.available, memory.total, cpu, os.getloadavg()[0])
-            )
-            time.sleep(0.01)
+            poll()
+        poll_for(0.3)
         text = sampler.stdout.read()
 
     def near(unix_ms, column):
-        found = [p[column] for p in polls if abs(p[0] - unix_ms) <= 250]
-        return Bounds(min(found), max(found))
+        found = [p for p in polls if abs(p[0] - unix_ms) <= 250]
+        assert found[0][0] < unix_ms < found[-1][0], "no reading before, or none after, the sample"
+        seen = [p[column] for p in found]
+        # It goes up and down, so a peak can fall between two polls: as far as one step between polls goes here.
+        step = max(abs(b - a) for a, b in itertools.pairwise(seen))
+        return Bounds(min(seen) - step, max(seen) + step)
 
     sampled = samples(text)
     assert len(sampled) == 5
@@ -333,3 +349,13 @@ def test_rootfs_agrees_with_statvfs(rankscope):
     assert min(available) - slack <= row["rootfs_available_megabytes"] <= max(available) + slack
     share = 100 * used[0] / (used[0] + available[0])
     assert row["rootfs_usage_percentage"] == pytest.approx(share, abs=0.5)
+
+
+def test_nothing_is_left_behind_where_pid_1_reaps_nothing(v1_host, rankscope):
+    with Container() as c:  # its PID 1 is sleep(1), which waits for nobody
+        before = c.cgroup("pids").joinpath("cgroup.procs").read_text().split()
+        for command in ("sample", "scope", "doctor"):
+            c.exec([rankscope.path, command])
+        after = c.cgroup("pids").joinpath("cgroup.procs").read_text().split()
+        left = [Path(f"/proc/{pid}/stat").read_text() for pid in after if pid not in before]
+    assert not left

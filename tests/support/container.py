@@ -124,6 +124,8 @@ class Container:
         pids=200,
         cgroupns="private",
         shm_bytes=64 << 20,
+        net="private",
+        within=None,
         command=("sleep", "infinity"),
         env=None,
         **popen_options,
@@ -134,13 +136,15 @@ class Container:
         Container.counter += 1
         self.memory, self.pod_memory = memory, pod_memory or 2 * memory
         self.cpu_quota_us, self.cpu_period_us, self.pids = cpu_quota_us, cpu_period_us, pids
-        self.cgroupns, self.shm_bytes = cgroupns, shm_bytes
+        self.cgroupns, self.shm_bytes, self.net = cgroupns, shm_bytes, net
         self.command, self.popen_options = list(command), popen_options
         self.env = {"PATH": os.environ["PATH"], "HOME": "/root", "LANG": "C.UTF-8", **(env or {})}
         self.hierarchies = hierarchies()
         self.top = f"{PREFIX}-{os.getpid()}-{start_time(os.getpid())}-{Container.counter}"
         number = f"{os.getpid() * 1000 + Container.counter:012x}"
-        self.pod_path = f"/{self.top}/kubepods/burstable/pod{POD_UID}-{number}"
+        # Within another container's cgroup, as a runtime in a container makes it.
+        self.top_path = f"{within.path if within else ''}/{self.top}"
+        self.pod_path = f"{self.top_path}/kubepods/burstable/pod{POD_UID}-{number}"
         self.path = f"{self.pod_path}/{number:0>64}"
 
     def __enter__(self):
@@ -223,13 +227,7 @@ class Container:
 
     def _make_cgroups(self):
         for hierarchy in self.hierarchies:
-            directory = hierarchy.mount
-            for part in self.path.strip("/").split("/"):
-                parent, directory = directory, directory / part
-                directory.mkdir()
-                if "cpuset" in hierarchy.controllers:
-                    for name in ("cpuset.cpus", "cpuset.mems"):
-                        (directory / name).write_text((parent / name).read_text())
+            make_cgroup(hierarchy, self.path)
         self.set_limit("pod", self.pod_memory)
         self.set_limit("container", self.memory)
         (self.cgroup("cpu") / "cpu.cfs_period_us").write_text(str(self.cpu_period_us))
@@ -249,6 +247,7 @@ class Container:
                 for h in self.hierarchies
             ],
             "cgroupns": self.cgroupns,
+            "net": self.net,
             "base": str(self.work / "base"),
             "out": str(self.out),
             "binds": other_file_systems(),
@@ -261,11 +260,74 @@ class Container:
         return Process("create", spec, **self.popen_options)
 
     def _clean(self):
-        remove_cgroups(self.top)
+        remove_cgroups(self.top_path)
         if hasattr(self, "process"):
             self.process.wait(timeout=20)
         if hasattr(self, "work"):
             shutil.rmtree(self.work, ignore_errors=True)
+
+
+def make_cgroup(hierarchy, path):
+    """The directories of `path` that are not there yet."""
+    directory = hierarchy.mount
+    for part in path.strip("/").split("/"):
+        parent, directory = directory, directory / part
+        if directory.is_dir():
+            continue
+        directory.mkdir()
+        if "cpuset" in hierarchy.controllers:
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                (directory / name).write_text((parent / name).read_text())
+
+
+class Placed:
+    """A process in a cgroup of the given path (below a top of our own) in every hierarchy, without namespaces.
+
+    with Placed("slurm/uid_1000/job_77", ["sleep", "60"]) as p:
+        p.write("memory", "slurm", "memory.limit_in_bytes", 1 << 30)
+    """
+
+    counter = 0
+
+    def __init__(self, path, command):
+        Placed.counter += 1
+        self.top = f"{PREFIX}-{os.getpid()}-{start_time(os.getpid())}-{100_000 + Placed.counter}"
+        self.path, self.command = path, [str(a) for a in command]
+
+    def __enter__(self):
+        try:
+            for hierarchy in hierarchies():
+                make_cgroup(hierarchy, self.level_path(self.path))
+            wait = ["sh", "-c", 'read go; exec "$@"', "sh", *self.command]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            self.process = subprocess.Popen(wait, **pipes)
+            self.pid = self.process.pid
+            for hierarchy in hierarchies():
+                procs = hierarchy.mount / self.level_path(self.path).lstrip("/") / "cgroup.procs"
+                procs.write_text(str(self.pid))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def go(self):
+        """Lets the command begin, and waits for its first line."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+    def __exit__(self, *_):
+        remove_cgroups(self.top)
+        if hasattr(self, "process"):
+            self.process.kill()
+            self.process.communicate()
+
+    def level_path(self, level):
+        return f"/{self.top}/{level}"
+
+    def write(self, controller, level, name, value):
+        mount = next(h.mount for h in hierarchies() if controller in h.controllers)
+        (mount / self.level_path(level).lstrip("/") / name).write_text(str(value))
 
 
 def other_file_systems():
@@ -291,8 +353,8 @@ def make_work_directory(name):
 
 
 def remove_cgroups(top):
-    """Kills what runs below our own top-level cgroup, and removes it in every hierarchy."""
-    tops = [h.mount / top for h in hierarchies()]
+    """Kills what runs below our own top cgroup, and removes it in every hierarchy."""
+    tops = [h.mount / top.lstrip("/") for h in hierarchies()]
     deadline = time.monotonic() + 20
     while True:
         left = [t for t in tops if t.is_dir()]

@@ -1,10 +1,12 @@
-"""A file system that stops answering: `hang.py MOUNTPOINT [--hold] -- COMMAND…`, a script of its own.
+"""A file system that stops answering: `hang.py MOUNTPOINT [--hold] [--over PATH]… -- COMMAND…`, a script of its own.
 
 Mounts a FUSE file system in a mount namespace of its own (nothing else on the machine can run into it), runs
 COMMAND there and ends with its exit code. The server lives in this process: it answers the mount's first
 request, and lets the file `held` be opened when `--hold` is given (on descriptor 9 of COMMAND); from then on it reads
 requests and never replies. That is the worst kind of hang: whoever asks sleeps in the kernel and not even
-SIGKILL ends the sleep. When this process ends, the kernel aborts the mount and all sleepers wake.
+SIGKILL ends the sleep. `--over` mounts it over a file or directory that is there, as lxcfs does with files of /proc;
+with `--reads` everything but a read is still answered. When this process ends, the kernel aborts the mount and all
+sleepers wake.
 """
 
 import argparse
@@ -18,7 +20,8 @@ import threading
 
 import linux
 
-FUSE_LOOKUP, FUSE_GETATTR, FUSE_OPEN, FUSE_INIT = 1, 3, 14, 26
+FUSE_LOOKUP, FUSE_GETATTR, FUSE_OPEN, FUSE_READ, FUSE_INIT = 1, 3, 14, 15, 26
+FOPEN_DIRECT_IO = 1
 HELD_INODE = 2
 HELD_FD = 9
 
@@ -27,6 +30,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("mountpoint")
     parser.add_argument("--hold", action="store_true")
+    parser.add_argument("--over", action="append", default=[])
+    parser.add_argument("--reads", action="store_true")
     # Not argparse's business: COMMAND may contain a `--` of its own.
     split = sys.argv.index("--")
     command = sys.argv[split + 1 :]
@@ -34,7 +39,11 @@ def main():
     linux.die_with_parent(os.getppid())
     linux.unshare(linux.CLONE_NEWNS)
     linux.make_mounts_private()
-    server = Server(arguments.mountpoint)
+    server = Server(arguments.mountpoint, arguments.reads)
+    for path in arguments.over:
+        linux.bind(
+            arguments.mountpoint if os.path.isdir(path) else os.path.join(arguments.mountpoint, "held"), path
+        )
     pass_fds = ()
     if arguments.hold:
         held = os.open(os.path.join(arguments.mountpoint, "held"), os.O_RDONLY)
@@ -53,7 +62,8 @@ def main():
 
 
 class Server:
-    def __init__(self, mountpoint):
+    def __init__(self, mountpoint, only_reads=False):
+        self.only_reads = only_reads
         self.device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         self.hanging = False
         self.ready = threading.Event()
@@ -75,7 +85,8 @@ class Server:
                     continue  # not mounted yet, or an interrupted request
                 return
             _, opcode, unique, node = struct.unpack_from("IIQQ", request)
-            if not self.hanging or opcode == FUSE_INIT:
+            answers = not self.hanging or (self.only_reads and opcode != FUSE_READ)
+            if answers or opcode == FUSE_INIT:
                 self.reply(opcode, unique, node, request)
 
     def reply(self, opcode, unique, node, request):
@@ -92,7 +103,8 @@ class Server:
         elif opcode == FUSE_GETATTR:
             answer = struct.pack("QII", 0, 0, 0) + attributes(node)
         elif opcode == FUSE_OPEN:
-            answer = struct.pack("QII", 1, 0, 0)
+            # Not through the page cache, as lxcfs: there a sleeper could be killed.
+            answer = struct.pack("QII", 1, FOPEN_DIRECT_IO, 0)
         else:
             error = -errno.ENOSYS
         os.write(self.device, struct.pack("IiQ", 16 + len(answer), error, unique) + answer)

@@ -53,10 +53,12 @@ def main():
 
 
 def create(spec):
-    linux.unshare(ALL_BUT_PID & ~linux.CLONE_NEWCGROUP)
+    host_network = spec["net"] == "host"
+    linux.unshare(ALL_BUT_PID & ~linux.CLONE_NEWCGROUP & ~(linux.CLONE_NEWNET if host_network else 0))
     linux.make_mounts_private()
     socket.sethostname(spec["hostname"])
-    loopback_up()
+    if not host_network:
+        loopback_up()
     # The upper directory must lie on another file system than lowerdir=/, hence the tmpfs. It is mounted in
     # the new mount namespace only, so nothing is left behind when the container is killed.
     base = spec["base"]

@@ -144,6 +144,9 @@ fn place(
     name: &str,
 ) -> Result<Hierarchy, Gap> {
     let path = membership.path.as_str();
+    if path.len() > PATH_MAX {
+        return Err(Gap::broken("/proc/<pid>/cgroup: longer than a path can be"));
+    }
     if path.ends_with(" (deleted)") {
         return Err(Gap::absent(format!("the cgroup of the process was removed: {path}")));
     }
@@ -151,7 +154,9 @@ fn place(
     if components(path).skip(ups(path)).any(|c| c == "..") {
         return Err(Gap::broken(format!("/proc/<pid>/cgroup: odd path {path}")));
     }
-    let candidates: Vec<&Mount> = reachable(mounts).into_iter().filter(|m| candidate(m)).collect();
+    let can_be_opened = |m: &Mount| m.mount_point.len() <= PATH_MAX;
+    let candidates: Vec<&Mount> =
+        reachable(mounts).into_iter().filter(|m| candidate(m) && can_be_opened(m)).collect();
     if candidates.is_empty() {
         return Err(Gap::absent(format!(
             "the process is in {name}:{path}, and that hierarchy is not mounted here"
@@ -182,6 +187,9 @@ fn place(
         format!("{by} in /proc/<pid>/cgroup; {} shows the hierarchy from {}", mount.mount_point, mount.root);
     Ok(Hierarchy { version, levels, why })
 }
+
+/// The kernel's own limit; each level costs a path, so what is longer would cost its square.
+const PATH_MAX: usize = 4096;
 
 /// Levels above the root of our cgroup namespace: the kernel writes each as a leading `/..`.
 fn ups(path: &str) -> usize {

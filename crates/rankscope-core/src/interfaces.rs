@@ -10,6 +10,10 @@ pub struct Interface {
     pub physical: bool,
     /// It is a bridge or the port of one.
     pub bridged: bool,
+    /// A tun or tap device: what it carries is packed by a program and leaves by another interface.
+    pub tun: bool,
+    /// Interfaces of the namespace that it stands on (sysfs links them as `lower_…`): bond, team, vlan, macvlan.
+    pub lowers: Vec<String>,
 }
 
 /// What is known about whose network namespace it is.
@@ -72,10 +76,15 @@ fn is_duplicate(interface: &Interface) -> bool {
         "nodelocaldns",
     ];
     let name = interface.name.as_str();
-    interface.bridged || is_bridge_name(name) || VIRTUAL.iter().any(|p| name.starts_with(p))
+    interface.bridged
+        || interface.tun
+        || (!interface.physical && !interface.lowers.is_empty())
+        || is_bridge_name(name)
+        || VIRTUAL.iter().any(|p| name.starts_with(p))
 }
 
-/// For each interface whether it counts. Never loopback; on a node the physical ones; in a pod all that are no
+/// For each interface whether it counts. Never loopback, nor the lower half of a physical one that adds it up
+/// (Hyper-V's and virtio's fail-over to a virtual function); on a node the physical ones; in a pod all that are no
 /// duplicates. Where that leaves none, all but loopback.
 pub fn counted(scope: Scope, interfaces: &[Interface]) -> Vec<bool> {
     let physical = interfaces.iter().any(|i| i.physical);
@@ -84,7 +93,9 @@ pub fn counted(scope: Scope, interfaces: &[Interface]) -> Vec<bool> {
         _ => !is_duplicate(i),
     };
     let not_loopback = |i: &Interface| i.name != "lo";
-    let chosen: Vec<bool> = interfaces.iter().map(|i| not_loopback(i) && counts(i)).collect();
+    let added_up =
+        |i: &Interface| interfaces.iter().any(|upper| upper.physical && upper.lowers.contains(&i.name));
+    let chosen: Vec<bool> = interfaces.iter().map(|i| not_loopback(i) && counts(i) && !added_up(i)).collect();
     if chosen.iter().any(|c| *c) { chosen } else { interfaces.iter().map(not_loopback).collect() }
 }
 
@@ -95,7 +106,11 @@ mod tests {
     fn all(names: &[&str], physical: &[&str]) -> Vec<Interface> {
         names
             .iter()
-            .map(|n| Interface { name: (*n).to_owned(), physical: physical.contains(n), bridged: false })
+            .map(|n| Interface {
+                name: (*n).to_owned(),
+                physical: physical.contains(n),
+                ..Interface::default()
+            })
             .collect()
     }
 

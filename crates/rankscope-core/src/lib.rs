@@ -11,9 +11,11 @@
 
 pub mod audit;
 pub mod cgroup;
+pub mod deliver;
 pub mod gap;
 pub mod identity;
 pub mod interfaces;
+pub mod metrics_page;
 pub mod parse;
 pub mod rate;
 pub mod reading;

@@ -26,6 +26,8 @@ pub struct Reading {
     /// Fills the placeholder of a series name such as `mount_<label>_usage_megabytes`.
     pub label: Option<Arc<str>>,
     pub value: f64,
+    /// The highest value since the previous reading, where the kernel keeps one and it is higher than both.
+    pub peak: Option<f64>,
     pub origin: Arc<Origin>,
 }
 

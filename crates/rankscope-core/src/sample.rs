@@ -48,6 +48,8 @@ pub struct Sample {
     pub pids: Measured<Raw>,
     pub pressure: Measured<ContainerPressure>,
     pub network: Network,
+    /// InfiniBand and RoCE ports, as `device/port`.
+    pub rdma: Raw<Vec<InterfaceBytes>>,
     pub file_systems: Vec<FileSystem>,
     pub processes: Measured<Processes>,
 }

@@ -1,6 +1,7 @@
-//! The one table of every series: name, unit, kind, scope, delivery class, source on cgroup v1 and v2, one sentence.
+//! The one table of every series: name, unit, kind, scope, delivery class, source on cgroup v1 and v2, one sentence;
+//! where it matters, what it is not, and the kernel that brought it.
 //!
-//! Megabytes are 1e6 bytes, as MLflow's. docs/metrics.md is generated from this table.
+//! Megabytes are 1e6 bytes, as MLflow's. docs/metrics.md is generated from this table (`metrics_page`).
 
 /// Whose resource a number measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,6 +25,13 @@ impl Scope {
             Scope::Process => "process",
         }
     }
+
+    /// The other way round; `None`: a word that this version does not know.
+    pub fn parse(word: &str) -> Option<Scope> {
+        [Scope::Node, Scope::Container, Scope::Pod, Scope::Rootfs, Scope::Mount, Scope::Process]
+            .into_iter()
+            .find(|v| v.as_str() == word)
+    }
 }
 
 /// What a window keeps as the value of a series.
@@ -44,6 +52,11 @@ impl Kind {
             Kind::Counter => "counter",
             Kind::Constant => "constant",
         }
+    }
+
+    /// The other way round; `None`: a word that this version does not know.
+    pub fn parse(word: &str) -> Option<Kind> {
+        [Kind::Gauge, Kind::Counter, Kind::Constant].into_iter().find(|v| v.as_str() == word)
     }
 }
 
@@ -66,6 +79,11 @@ impl Class {
             Class::Store => "store",
         }
     }
+
+    /// The other way round; `None`: a word that this version does not know.
+    pub fn parse(word: &str) -> Option<Class> {
+        [Class::Core, Class::All, Class::Store].into_iter().find(|v| v.as_str() == word)
+    }
 }
 
 /// One row of the table.
@@ -82,13 +100,28 @@ pub struct Series {
     /// Source on cgroup v2; empty: as on v1.
     pub v2: &'static str,
     pub about: &'static str,
+    /// What it is easily taken for.
+    pub not: Option<&'static str>,
+    /// What needs a kernel younger than the oldest with that cgroup version.
+    pub since: Option<&'static str>,
+}
+
+impl Series {
+    /// Its highest value goes to sinks beside the mean, as `<name>_max`: a short peak is what the OOM killer sees.
+    pub fn with_max(&self) -> bool {
+        self.name == "container_memory_working_set_megabytes"
+    }
 }
 
 macro_rules! series {
-    ($($id:ident = $name:literal, $unit:literal, $kind:ident, $scope:ident, $class:ident, $v1:literal, $v2:literal, $about:literal;)*) => {
+    (@optional) => { None };
+    (@optional $text:literal) => { Some($text) };
+    ($($id:ident = $name:literal, $unit:literal, $kind:ident, $scope:ident, $class:ident, $v1:literal, $v2:literal, $about:literal
+        $(, not $not:literal)? $(, since $since:literal)?;)*) => {
         $(pub static $id: Series = Series {
             name: $name, unit: $unit, kind: Kind::$kind, scope: Scope::$scope, class: Class::$class,
             v1: $v1, v2: $v2, about: $about,
+            not: series!(@optional $($not)?), since: series!(@optional $($since)?),
         };)*
         /// Every series, in the order of the documentation.
         pub static ALL: &[&Series] = &[$(&$id),*];
@@ -97,45 +130,67 @@ macro_rules! series {
 
 series! {
     NODE_CPU_UTILIZATION = "node_cpu_utilization_percentage", "%", Gauge, Node, Core, "/proc/stat: cpu", "",
-        "share of the node's CPU time that was neither idle nor waiting for I/O; guest time is part of user time";
+        "share of the node's CPU time that was neither idle nor waiting for I/O; guest time is part of user time",
+        not "this job alone: every process of the node counts, and 20 % can be all of a quota";
     NODE_CPU_IOWAIT = "node_cpu_iowait_percentage", "%", Gauge, Node, All, "/proc/stat: cpu", "",
-        "share of the node's CPU time that was idle while I/O was outstanding";
+        "share of the node's CPU time that was idle while I/O was outstanding",
+        not "the amount of I/O: a busy CPU shows none of it, and waits for network file systems need not show";
     NODE_LOAD_1M = "node_load_1m", "tasks", Gauge, Node, All, "/proc/loadavg", "",
-        "runnable and uninterruptible tasks, exponentially damped over one minute";
+        "runnable and uninterruptible tasks, exponentially damped over one minute",
+        not "CPU use: tasks that wait for a disk count, and it is not divided by the CPUs";
     NODE_MEMORY_USAGE = "node_memory_usage_megabytes", "MB", Gauge, Node, Core, "/proc/meminfo: MemTotal - MemAvailable", "",
-        "memory of the node that is not available to new work; psutil 7.1.0 and later call it `used`";
+        "memory of the node that is not available to new work; psutil 7.1.0 and later call it `used`",
+        not "this job's use, nor what its limit is compared with",
+        since "MemAvailable: Linux 3.14";
     NODE_MEMORY_PERCENTAGE = "node_memory_usage_percentage", "%", Gauge, Node, Core, "/proc/meminfo", "",
-        "node_memory_usage_megabytes relative to MemTotal";
+        "node_memory_usage_megabytes relative to MemTotal",
+        not "how close the job is to an OOM kill: its limit can be far smaller than MemTotal";
     NODE_MEMORY_AVAILABLE = "node_memory_available_megabytes", "MB", Gauge, Node, All, "/proc/meminfo: MemAvailable", "",
-        "the kernel's estimate of what new work could get without swapping";
+        "the kernel's estimate of what new work could get without swapping",
+        not "what the job may still take: its limit ends that earlier",
+        since "Linux 3.14";
     NODE_PRESSURE_CPU = "node_pressure_cpu_some_percentage", "%", Gauge, Node, All, "/proc/pressure/cpu: some total", "",
-        "share of the time in which at least one task of the node waited for a CPU";
+        "share of the time in which at least one task of the node waited for a CPU",
+        not "the container's: a quota's waits show in container_cpu_pressure_some_percentage",
+        since "Linux 4.20";
     NODE_PRESSURE_MEMORY = "node_pressure_memory_some_percentage", "%", Gauge, Node, All, "/proc/pressure/memory: some total", "",
-        "share of the time in which at least one task of the node waited for memory";
+        "share of the time in which at least one task of the node waited for memory",
+        not "the container's: a limit's stalls show in container_memory_pressure_full_percentage",
+        since "Linux 4.20";
     NODE_PRESSURE_IO = "node_pressure_io_some_percentage", "%", Gauge, Node, All, "/proc/pressure/io: some total", "",
-        "share of the time in which at least one task of the node waited for I/O";
+        "share of the time in which at least one task of the node waited for I/O",
+        not "the container's",
+        since "Linux 4.20";
 
     CONTAINER_MEMORY_USAGE = "container_memory_usage_megabytes", "MB", Gauge, Container, Core,
         "memory.usage_in_bytes", "memory.current",
-        "memory charged to the own cgroup, page cache included";
+        "memory charged to the own cgroup, page cache included; a window's maximum counts a rise of the kernel's own peak between two readings",
+        not "what decides an OOM kill: page cache is given back first, so 96 % of the limit for hours can be sound";
     CONTAINER_MEMORY_WORKING_SET = "container_memory_working_set_megabytes", "MB", Gauge, Container, Core,
         "memory.usage_in_bytes - memory.stat: total_inactive_file", "memory.current - memory.stat: inactive_file",
-        "usage of the own cgroup without the page cache that can go at once, as the kubelet computes it";
+        "usage of the own cgroup without the page cache that can go at once, as the kubelet computes it",
+        not "RSS: page cache in active use, shared memory and kernel memory are part of it";
     CONTAINER_MEMORY_ANON = "container_memory_anon_megabytes", "MB", Gauge, Container, Core,
         "memory.stat: total_rss", "memory.stat: anon",
-        "anonymous memory: heaps, stacks, tensors on the CPU";
+        "anonymous memory: heaps, stacks, tensors on the CPU",
+        not "shared memory: that is container_memory_shmem_megabytes";
     CONTAINER_MEMORY_FILE = "container_memory_file_megabytes", "MB", Gauge, Container, All,
         "memory.stat: total_cache", "memory.stat: file",
-        "page cache, shared memory and tmpfs files included";
+        "page cache, shared memory and tmpfs files included",
+        not "all reclaimable: shared memory and tmpfs files stay";
     CONTAINER_MEMORY_SHMEM = "container_memory_shmem_megabytes", "MB", Gauge, Container, Core,
         "memory.stat: total_shmem", "memory.stat: shmem",
-        "shared memory and tmpfs files (/dev/shm of data loaders): charged, and not reclaimable without swap";
+        "shared memory and tmpfs files (/dev/shm of data loaders): charged, and not reclaimable without swap",
+        not "bounded by the memory limit alone: /dev/shm has a size of its own (mount_shm_…)";
     CONTAINER_MEMORY_KERNEL = "container_memory_kernel_megabytes", "MB", Gauge, Container, All,
         "memory.kmem.usage_in_bytes", "memory.stat: kernel",
-        "kernel memory charged to the own cgroup (v2: Linux 5.18 and later)";
+        "kernel memory charged to the own cgroup (v2: Linux 5.18 and later)",
+        since "v2: Linux 5.18";
     CONTAINER_MEMORY_PEAK = "container_memory_peak_megabytes", "MB", Gauge, Container, All,
         "memory.max_usage_in_bytes", "memory.peak",
-        "highest usage, page cache included: since the cgroup was made where the kernel keeps it (v2: Linux 5.19), else of our own samples, and the note says so";
+        "highest usage, page cache included: since the cgroup was made where the kernel keeps it (v2: Linux 5.19), else of our own samples, and the note says so",
+        not "this run's peak where the cgroup is older than the run",
+        since "v2: Linux 5.19; before, sampled";
     CONTAINER_MEMORY_SWAP = "container_memory_swap_megabytes", "MB", Gauge, Container, All,
         "memory.memsw.usage_in_bytes - memory.usage_in_bytes", "memory.swap.current",
         "swap used by the own cgroup";
@@ -144,104 +199,150 @@ series! {
         "swap that the own cgroup may use";
     CONTAINER_MEMORY_LIMIT = "container_memory_limit_megabytes", "MB", Constant, Container, Core,
         "memory.limit_in_bytes of every visible level; memory.stat: hierarchical_memory_limit", "memory.max of every visible level",
-        "smallest memory limit on the visible path; the level is the cgroup that owns it";
+        "smallest memory limit on the visible path; the level is the cgroup that owns it",
+        not "the node's memory; with a private cgroup namespace on v2, a limit that only the pod has is not visible";
     CONTAINER_MEMORY_LIMIT_LEVEL_WORKING_SET = "container_memory_limit_level_working_set_megabytes", "MB", Gauge, Container, All,
         "as the working set, read at the level that owns the limit", "",
-        "working set of the cgroup that owns the limit, siblings included: what the limit is compared with";
+        "working set of the cgroup that owns the limit, siblings included: what the limit is compared with",
+        not "the own cgroup's, where a level above owns the limit";
     CONTAINER_MEMORY_WORKING_SET_PERCENTAGE = "container_memory_working_set_percentage", "%", Gauge, Container, Core,
         "limit level's working set / limit", "",
-        "working set of the level that owns the limit, relative to the limit";
+        "working set of the level that owns the limit, relative to the limit",
+        not "usage / limit: page cache that can go at once is left out";
     CONTAINER_MEMORY_HEADROOM = "container_memory_headroom_megabytes", "MB", Gauge, Container, All,
         "min over limited levels of limit - working set", "",
-        "what is left at the tightest of all limited levels, which need not be the one with the smallest limit";
+        "what is left at the tightest of all limited levels, which need not be the one with the smallest limit",
+        not "reserved for this cgroup: siblings below that level use it too";
     CONTAINER_MEMORY_OOM_KILLS = "container_memory_oom_kills", "processes", Counter, Container, Core,
         "memory.oom_control: oom_kill (Linux 4.13)", "memory.events: oom_kill",
-        "processes of the own cgroup that the kernel's OOM killer ended since the first reading";
+        "processes of the own cgroup that the kernel's OOM killer ended since the first reading",
+        not "every SIGKILL: the kubelet's eviction and user-space OOM daemons are not counted, nor kills before the recording",
+        since "Linux 4.13";
     CONTAINER_MEMORY_LIMIT_HITS = "container_memory_limit_hits", "events", Counter, Container, All,
         "memory.failcnt", "memory.events: max",
-        "times an allocation met the limit since the first reading; the kernel then reclaims, which is no kill";
+        "times an allocation met the limit since the first reading; the kernel then reclaims, which is no kill",
+        not "kills; and hits of memory.high are not in it";
     CONTAINER_MEMORY_PRESSURE_FULL = "container_memory_pressure_full_percentage", "%", Gauge, Container, All,
         "memory.pressure of the unified hierarchy: full total", "memory.pressure: full total",
-        "share of the time in which all tasks of the own cgroup that wanted to run waited for memory";
+        "share of the time in which all tasks of the own cgroup that wanted to run waited for memory",
+        not "use of memory: at 0 % it can be nearly full",
+        since "Linux 4.20";
     CONTAINER_MEMORY_TIME_TO_LIMIT = "container_memory_time_to_limit_seconds", "s", Gauge, Container, All,
         "robust slope of the limit level's working set", "",
-        "time until the limit at the present rate of growth; missing while memory does not grow";
+        "time until the limit at the present rate of growth; missing while memory does not grow",
+        not "a forecast of anything but the present rate";
 
     CONTAINER_CPU_USAGE = "container_cpu_usage_cores", "cores", Gauge, Container, Core,
         "cpuacct.usage", "cpu.stat: usage_usec",
-        "CPU time of the own cgroup per second";
-    CONTAINER_CPU_LIMIT = "container_cpu_limit_cores", "cores", Constant, Container, Core,
+        "CPU time of the own cgroup per second",
+        not "a percentage of the node";
+    CONTAINER_CPU_LIMIT = "container_cpu_limit_cores", "cores", Constant, Container, All,
         "min(cpu.cfs_quota_us / cpu.cfs_period_us at any level, cpuset, affinity)", "min(cpu.max at any level, cpuset.cpus.effective, affinity)",
-        "CPUs that the process can use at most, fractions kept";
+        "CPUs that the process can use at most, fractions kept",
+        not "the node's number of CPUs; cpu.shares, cpu.weight and a pod's CPU request are no limits",
+        since "v2 cpuset: Linux 5.0";
     CONTAINER_CPU_UTILIZATION = "container_cpu_utilization_percentage", "%", Gauge, Container, Core,
         "usage / limit", "",
-        "CPU usage of the own cgroup relative to its limit";
+        "CPU usage of the own cgroup relative to its limit",
+        not "100 % per CPU, and where a level above owns the quota, siblings use it too";
     CONTAINER_CPU_THROTTLED_PERIODS = "container_cpu_throttled_periods_percentage", "%", Gauge, Container, Core,
         "cpu.stat: nr_throttled / nr_periods", "",
-        "share of the quota periods in which the level named was throttled";
+        "share of the quota periods in which the level named was throttled",
+        not "the share of time lost: a period counts when a single thread was stopped in it";
     CONTAINER_CPU_THROTTLED_SECONDS = "container_cpu_throttled_seconds", "s", Counter, Container, All,
         "cpu.stat: throttled_time", "cpu.stat: throttled_usec",
-        "time throttled since the cgroup was made, summed over CPUs: may exceed wall time";
+        "time throttled since the cgroup was made, summed over CPUs: may exceed wall time",
+        not "wall time";
     CONTAINER_CPU_PRESSURE_SOME = "container_cpu_pressure_some_percentage", "%", Gauge, Container, All,
         "cpu.pressure of the unified hierarchy: some total", "cpu.pressure: some total",
-        "share of the time in which at least one task of the own cgroup waited for a CPU";
+        "share of the time in which at least one task of the own cgroup waited for a CPU",
+        not "only throttling: waits for other processes of the node are in it",
+        since "Linux 4.20";
 
     CONTAINER_IO_READ = "container_io_read_megabytes", "MB", Counter, Container, All,
         "blkio.throttle.io_service_bytes: Read", "io.stat: rbytes",
-        "bytes read from block devices by the own cgroup since it was made; network file systems do not count";
+        "bytes read from block devices by the own cgroup since it was made; network file systems do not count",
+        not "what the program read: page cache hits and network file systems do not pass a block device here";
     CONTAINER_IO_WRITE = "container_io_write_megabytes", "MB", Counter, Container, All,
         "blkio.throttle.io_service_bytes: Write", "io.stat: wbytes",
-        "bytes written to block devices; v1 charges writeback of buffered writes to nobody";
+        "bytes written to block devices; v1 charges writeback of buffered writes to nobody",
+        not "what the program wrote so far: the page cache is written back later";
     CONTAINER_IO_PRESSURE_FULL = "container_io_pressure_full_percentage", "%", Gauge, Container, All,
         "io.pressure of the unified hierarchy: full total", "io.pressure: full total",
-        "share of the time in which all tasks of the own cgroup that wanted to run waited for I/O";
+        "share of the time in which all tasks of the own cgroup that wanted to run waited for I/O",
+        not "the load of the disk: another container may cause the wait",
+        since "Linux 4.20";
     CONTAINER_PIDS = "container_pids", "tasks", Gauge, Container, All, "pids.current", "",
-        "processes and threads in the own cgroup";
+        "processes and threads in the own cgroup",
+        not "processes alone: every thread is a task",
+        since "v1: Linux 4.3";
 
     POD_NETWORK_RECEIVE = "pod_network_receive_megabytes", "MB", Counter, Pod, All, "/proc/net/dev", "",
-        "bytes received by the pod's interfaces, without loopback and virtual duplicates";
+        "bytes received by the pod's interfaces, without loopback and virtual duplicates",
+        not "RDMA traffic (collectives over InfiniBand or RoCE), nor one container of several in the pod";
     POD_NETWORK_TRANSMIT = "pod_network_transmit_megabytes", "MB", Counter, Pod, All, "/proc/net/dev", "",
-        "bytes sent by the pod's interfaces";
+        "bytes sent by the pod's interfaces",
+        not "RDMA traffic";
     POD_NETWORK_RECEIVE_RATE = "pod_network_receive_megabytes_per_second", "MB/s", Gauge, Pod, Core, "/proc/net/dev", "",
-        "rate of the above; an interface that was made anew is left out for one interval";
+        "rate of the above; an interface that was made anew is left out for one interval",
+        not "RDMA traffic";
     POD_NETWORK_TRANSMIT_RATE = "pod_network_transmit_megabytes_per_second", "MB/s", Gauge, Pod, Core, "/proc/net/dev", "",
-        "rate of the above";
+        "rate of the above",
+        not "RDMA traffic";
     NODE_NETWORK_RECEIVE = "node_network_receive_megabytes", "MB", Counter, Node, All, "/proc/net/dev", "",
-        "bytes received by the node's physical interfaces, when the job runs in the host's network namespace";
+        "bytes received by the node's physical interfaces, when the job runs in the host's network namespace",
+        not "this job's alone: every process of the host's network counts; RDMA traffic is not in it";
     NODE_NETWORK_TRANSMIT = "node_network_transmit_megabytes", "MB", Counter, Node, All, "/proc/net/dev", "",
-        "bytes sent by the node's physical interfaces";
+        "bytes sent by the node's physical interfaces",
+        not "this job's alone";
     NODE_NETWORK_RECEIVE_RATE = "node_network_receive_megabytes_per_second", "MB/s", Gauge, Node, Core, "/proc/net/dev", "",
-        "rate of the above";
+        "rate of the above",
+        not "this job's alone";
     NODE_NETWORK_TRANSMIT_RATE = "node_network_transmit_megabytes_per_second", "MB/s", Gauge, Node, Core, "/proc/net/dev", "",
-        "rate of the above";
+        "rate of the above",
+        not "this job's alone";
+    NODE_RDMA_RECEIVE_RATE = "node_rdma_receive_megabytes_per_second", "MB/s", Gauge, Node, All,
+        "/sys/class/infiniband/*/ports/*/counters/port_rcv_data: 4 bytes each", "",
+        "received by the InfiniBand and RoCE ports that sysfs shows here, whoever used them: the whole device's, also from within a container; collectives do not pass /proc/net/dev";
+    NODE_RDMA_TRANSMIT_RATE = "node_rdma_transmit_megabytes_per_second", "MB/s", Gauge, Node, All,
+        "/sys/class/infiniband/*/ports/*/counters/port_xmit_data: 4 bytes each", "",
+        "sent by the same ports";
 
     ROOTFS_USAGE = "rootfs_usage_megabytes", "MB", Gauge, Rootfs, All, "statvfs(\"/\")", "",
-        "used space of the file system under /; under an overlay that is the node's partition, shared with everybody on it";
+        "used space of the file system under /; under an overlay that is the node's partition, shared with everybody on it",
+        not "what the container wrote";
     ROOTFS_PERCENTAGE = "rootfs_usage_percentage", "%", Gauge, Rootfs, Core, "statvfs(\"/\")", "",
-        "used / (used + available to users), as df shows it";
+        "used / (used + available to users), as df shows it",
+        not "used / total: blocks reserved for root are left out";
     ROOTFS_AVAILABLE = "rootfs_available_megabytes", "MB", Gauge, Rootfs, All, "statvfs(\"/\")", "",
         "space that an unprivileged user can still write";
     MOUNT_USAGE = "mount_<label>_usage_megabytes", "MB", Gauge, Mount, All, "statvfs(mount point)", "",
-        "used space of another file system that the job uses; label `shm` is /dev/shm";
+        "used space of another file system that the job uses; label `shm` is /dev/shm",
+        not "the job's files alone";
     MOUNT_PERCENTAGE = "mount_<label>_usage_percentage", "%", Gauge, Mount, All, "statvfs(mount point)", "",
         "used / (used + available to users)";
     MOUNT_AVAILABLE = "mount_<label>_available_megabytes", "MB", Gauge, Mount, All, "statvfs(mount point)", "",
         "space that an unprivileged user can still write";
 
     PROCESS_RSS = "process_rss_megabytes", "MB", Gauge, Process, Core, "/proc/<pid>/stat: rss", "",
-        "resident memory summed over the rank's process tree; pages that processes share are counted once per process";
+        "resident memory summed over the rank's process tree; pages that processes share are counted once per process",
+        not "the container's memory: pages that processes share count several times, page cache not at all";
     PROCESS_PSS = "process_pss_megabytes", "MB", Gauge, Process, All, "/proc/<pid>/smaps_rollup: Pss", "",
-        "resident memory with shared pages divided among their users; only with --pss, since it stalls the target's mmap";
+        "resident memory with shared pages divided among their users; only with --pss, since it stalls the target's mmap",
+        since "Linux 4.14";
     PROCESS_CPU = "process_cpu_cores", "cores", Gauge, Process, Core, "/proc/<pid>/stat: utime, stime, cutime, cstime", "",
-        "CPU time of the process tree per second, short-lived children included";
+        "CPU time of the process tree per second, short-lived children included",
+        not "the container's, where other processes run in it";
     PROCESS_COUNT = "process_count", "processes", Gauge, Process, All, "/proc/<pid>/stat", "",
         "processes in the tree";
     PROCESS_THREADS = "process_threads", "threads", Gauge, Process, All, "/proc/<pid>/stat: num_threads", "",
         "threads in the tree";
     PROCESS_READ_RATE = "process_read_megabytes_per_second", "MB/s", Gauge, Process, All, "/proc/<pid>/io: rchar", "",
-        "bytes that read calls returned: page cache, network file systems, pipes and sockets included";
+        "bytes that read calls returned: page cache, network file systems, pipes and sockets included",
+        not "disk traffic";
     PROCESS_WRITE_RATE = "process_write_megabytes_per_second", "MB/s", Gauge, Process, All, "/proc/<pid>/io: wchar", "",
-        "bytes handed to write calls, whatever they went to";
+        "bytes handed to write calls, whatever they went to",
+        not "disk traffic";
 }
 
 /// The series of that name, labels not filled in.
@@ -271,7 +372,8 @@ mod tests {
     #[test]
     fn core_series_stay_within_their_budget() {
         let core = |scopes: &[Scope]| {
-            ALL.iter().filter(|s| s.class == Class::Core && scopes.contains(&s.scope)).count()
+            let core = ALL.iter().filter(|s| s.class == Class::Core && scopes.contains(&s.scope));
+            core.map(|s| 1 + usize::from(s.with_max())).sum::<usize>()
         };
         // A container has its network either as a pod or as the node, never both.
         assert!(core(&[Scope::Node]) <= 6, "{}", core(&[Scope::Node]));

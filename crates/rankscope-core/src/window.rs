@@ -125,7 +125,7 @@ impl Windows {
                 n: 1,
                 mean: value,
                 min: value,
-                max: value,
+                max: reading.peak.map_or(value, |peak| peak.max(value)),
                 last: value,
             });
             self.sums.push(value);
@@ -134,7 +134,7 @@ impl Windows {
         let row = &mut self.open.rows[at];
         row.n += 1;
         row.min = row.min.min(value);
-        row.max = row.max.max(value);
+        row.max = row.max.max(reading.peak.map_or(value, |peak| peak.max(value)));
         row.last = value;
         if !Arc::ptr_eq(&row.origin, &reading.origin) {
             row.origin = reading.origin.clone();

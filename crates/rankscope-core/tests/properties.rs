@@ -125,7 +125,7 @@ proptest! {
     #[test]
     fn loopback_never_counts(names in prop::collection::vec("[a-z]{1,6}[0-9]?", 0..8), node in any::<bool>()) {
         let all: Vec<Interface> = names.iter().map(|n| n.as_str()).chain(["lo"])
-            .map(|n| Interface { name: n.to_owned(), physical: n.starts_with("eth"), bridged: false }).collect();
+            .map(|n| Interface { name: n.to_owned(), physical: n.starts_with("eth"), ..Interface::default() }).collect();
         let scope = if node { Scope::Node } else { Scope::Pod };
         let counted = interfaces::counted(scope, &all);
         prop_assert_eq!(counted.len(), all.len());

@@ -36,6 +36,8 @@ pub enum Command {
     Scope(ScopeArgs),
     /// Say what works here, what does not, and what would help
     Doctor(DoctorArgs),
+    /// Deliver what a record holds and MLflow does not have yet
+    Sync(SyncArgs),
     /// Write the kernel files that rankscope reads to a directory, for --root (no environment, no command lines)
     Snapshot(SnapshotArgs),
     /// Say whose numbers an MLflow run's system metrics are: the node's, or your container's
@@ -62,9 +64,64 @@ pub struct RunArgs {
     /// Seconds that rankscope's own work may take after the command has ended
     #[arg(long, env = "RANKSCOPE_GRACE", default_value = "10", value_parser = grace, value_name = "SECONDS")]
     pub grace: f64,
+    #[command(flatten)]
+    pub mlflow: MlflowArgs,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub cmd: Vec<OsString>,
+}
+
+/// Delivery to MLflow.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "MLflow")]
+pub struct MlflowArgs {
+    /// MLflow server; default $MLFLOW_TRACKING_URI. Without one everything stays in the record, for rankscope sync
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Make a run of our own in this experiment, instead of waiting for one that the command starts
+    #[arg(long, env = "RANKSCOPE_EXPERIMENT", value_name = "NAME")]
+    pub experiment: Option<String>,
+    /// Make a run of our own with this name
+    #[arg(long, env = "RANKSCOPE_RUN_NAME", value_name = "NAME")]
+    pub run_name: Option<String>,
+    /// Which series go to MLflow
+    #[arg(
+        long,
+        env = "RANKSCOPE_MLFLOW_SERIES",
+        value_enum,
+        default_value = "core",
+        value_name = "core|all",
+        hide_possible_values = true
+    )]
+    pub mlflow_series: MlflowSeries,
+    /// Seconds in a window that goes to MLflow; default: those of --window
+    #[arg(long, env = "RANKSCOPE_MLFLOW_WINDOW", value_parser = window, value_name = "SECONDS")]
+    pub mlflow_window: Option<f64>,
+    /// Also tell the end to a run that MLFLOW_RUN_ID names; without it only its metrics and tags are written
+    #[arg(long, env = "RANKSCOPE_SET_STATUS", value_parser = clap::builder::FalseyValueParser::new())]
+    pub set_status: bool,
+    /// Make a run of our own first and tell the command by MLFLOW_RUN_ID
+    #[arg(long, env = "RANKSCOPE_EXPORT_RUN_ID", value_parser = clap::builder::FalseyValueParser::new())]
+    pub export_run_id: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MlflowSeries {
+    Core,
+    All,
+}
+
+#[derive(Args, Debug)]
+pub struct SyncArgs {
+    /// Folder of records, or one record; default: the newest
+    #[arg(env = "RANKSCOPE_DIR", value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// MLflow server; default $MLFLOW_TRACKING_URI, else the one that the job was started with
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Directory of records, as for run
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -16,6 +16,28 @@ pub fn disabled() -> bool {
     text("RANKSCOPE_DISABLE").is_some_and(|v| v != "0")
 }
 
+/// The run that the job is to write into.
+pub fn mlflow_run_id() -> Option<String> {
+    text("MLFLOW_RUN_ID")
+}
+
+/// Tags for every run that the job creates, as JSON.
+pub fn mlflow_run_context() -> Option<String> {
+    text("MLFLOW_RUN_CONTEXT")
+}
+
+pub fn mlflow_experiment_id() -> Option<String> {
+    text("MLFLOW_EXPERIMENT_ID")
+}
+
+pub fn mlflow_experiment_name() -> Option<String> {
+    text("MLFLOW_EXPERIMENT_NAME")
+}
+
+pub fn user() -> Option<String> {
+    text("USER").or_else(|| text("LOGNAME"))
+}
+
 /// Rank of this process in its job, and where that was read. A launcher's own variable beats a `RANK` that may have
 /// been baked into an image.
 pub fn rank() -> Option<(u32, &'static str)> {

@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use rankscope_core::audit::{Known, Size};
 
-use cli::{Cli, Command, TargetArgs};
-use commands::{audit, doctor, exit, measure, run, sample, scope, snapshot};
+use cli::{Cli, Command, MlflowArgs, MlflowSeries, TargetArgs};
+use commands::{audit, doctor, exit, measure, run, sample, scope, snapshot, sync};
 use sources::Options;
 
 /// The whole program: what was typed → plain settings → one function a command.
@@ -52,9 +52,16 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             window: Duration::from_secs_f64(args.window),
             options: Options { mounts: args.mount, pss: args.pss, ..Options::default() },
             grace: Duration::from_secs_f64(args.grace),
+            mlflow: mlflow_options(args.mlflow),
             json,
             verbose: cli.verbose > 0,
         })),
+        Command::Sync(args) => sync::sync(&sync::Config {
+            dir: args.dir,
+            store: args.store,
+            tracking_uri: args.tracking_uri,
+            json,
+        }),
         Command::Sample(args) => {
             let options = Options { mounts: args.mount, pss: args.pss, ..Options::default() };
             let request = request(args.target, options, args.interval);
@@ -87,6 +94,18 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             printer::say(&message);
             ExitCode::from(exit::CANT_READ)
         }
+    }
+}
+
+fn mlflow_options(args: MlflowArgs) -> run::MlflowOptions {
+    run::MlflowOptions {
+        tracking_uri: args.tracking_uri,
+        experiment: args.experiment,
+        run_name: args.run_name,
+        all_series: args.mlflow_series == MlflowSeries::All,
+        window_ms: args.mlflow_window.map(|seconds| (seconds * 1e3).round() as i64),
+        set_status: args.set_status,
+        export_run_id: args.export_run_id,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -9,6 +10,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use rankscope_core::gap::{Gap, Measured, Reason};
+use rankscope_core::identity;
+use rankscope_core::parse::mountinfo::{self, Mount};
 use rankscope_core::sample::{Space, Units};
 use serde_json::Value;
 
@@ -18,6 +21,8 @@ const MAX_FILE: usize = 16 << 20;
 /// The running machine or a recorded tree.
 pub struct Machine {
     tree: Option<Tree>,
+    /// Running machine: its mounts, where one over a kernel file is served by a program.
+    mounts: Vec<Mount>,
     pub units: Units,
 }
 
@@ -33,6 +38,8 @@ struct TreeMeta {
     pid: Option<u32>,
     statvfs: BTreeMap<String, Space>,
     inodes: BTreeMap<String, (u64, u64)>,
+    /// Files that could not be read when the tree was taken, and the kernel's error.
+    errors: BTreeMap<String, i32>,
 }
 
 pub const TREE_FILE: &str = "rankscope-tree.json";
@@ -46,7 +53,26 @@ impl Machine {
             ticks_per_second: constant(libc::_SC_CLK_TCK).unwrap_or(default.ticks_per_second),
             page_size: constant(libc::_SC_PAGESIZE).unwrap_or(default.page_size),
         };
-        Machine { tree: None, units }
+        let mut machine = Machine { tree: None, mounts: Vec::new(), units };
+        machine.look_for_servers();
+        machine
+    }
+
+    /// Which kernel files are served by a program (lxcfs) instead of the kernel. Such a program can stop answering, and
+    /// who sleeps in a read then can't even be killed; so they are never touched.
+    pub fn look_for_servers(&mut self) {
+        if self.is_live() {
+            let mounts = mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
+            let any = mounts.iter().any(|m| is_served(&m.fstype) && is_kernels(&mounts, &m.mount_point));
+            self.mounts = if any { mounts } else { Vec::new() };
+        }
+    }
+
+    fn not_served(&self, path: &str) -> io::Result<()> {
+        match mountinfo::holding(&self.mounts, path).filter(|m| is_served(&m.fstype)) {
+            Some(mount) => Err(io::Error::other(Served { fstype: mount.fstype.clone() })),
+            None => Ok(()),
+        }
     }
 
     /// A recorded tree; fails when the directory can't be opened.
@@ -55,8 +81,8 @@ impl Machine {
         if !File::from(root.try_clone()?).metadata()?.is_dir() {
             return Err(io::Error::from(io::ErrorKind::NotADirectory));
         }
-        let mut machine =
-            Machine { tree: Some(Tree { root, meta: TreeMeta::default() }), units: Units::default() };
+        let tree = Tree { root, meta: TreeMeta::default() };
+        let mut machine = Machine { tree: Some(tree), mounts: Vec::new(), units: Units::default() };
         let json = machine.read(TREE_FILE).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
         if let (Some(json), Some(tree)) = (json, &mut machine.tree) {
             let number = |key: &str| json.get(key).and_then(Value::as_u64).filter(|v| *v > 0);
@@ -93,8 +119,14 @@ impl Machine {
     /// what is no regular file (a FIFO would block) is refused.
     pub fn open(&self, path: &str) -> io::Result<File> {
         match &self.tree {
-            None => File::open(path),
+            None => {
+                self.not_served(path)?;
+                File::open(path)
+            }
             Some(tree) => {
+                if let Some(error) = tree.meta.errors.get(path) {
+                    return Err(io::Error::from_raw_os_error(*error));
+                }
                 let file =
                     File::from(tree.openat2(path, libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY)?);
                 if file.metadata()?.is_file() {
@@ -108,26 +140,31 @@ impl Machine {
 
     /// A whole file, for what is read now and then.
     pub fn read(&self, path: &str) -> Measured<Vec<u8>> {
-        let file = self.open(path).map_err(|e| gap_of(path, &e))?;
-        if file.metadata().is_ok_and(|m| m.file_type().is_fifo()) {
-            return Err(Gap::broken(format!("{path} is a FIFO")));
+        self.read_bytes(path).map_err(|e| gap_of(path, &e))
+    }
+
+    /// A whole file, or the kernel's error.
+    pub fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        let file = self.open(path)?;
+        if file.metadata()?.file_type().is_fifo() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "is a FIFO"));
         }
         let mut text = Vec::new();
-        io::Read::read_to_end(&mut io::Read::take(&file, MAX_FILE as u64), &mut text)
-            .map_err(|e| gap_of(path, &e))?;
+        io::Read::read_to_end(&mut io::Read::take(&file, MAX_FILE as u64), &mut text)?;
         Ok(text)
     }
 
     pub fn exists(&self, path: &str) -> bool {
         match &self.tree {
-            None => Path::new(path).exists(),
-            Some(tree) => tree.openat2(path, libc::O_PATH).is_ok(),
+            None => self.not_served(path).is_ok() && Path::new(path).exists(),
+            Some(tree) => tree.meta.errors.contains_key(path) || tree.openat2(path, libc::O_PATH).is_ok(),
         }
     }
 
     /// The text of a symbolic link.
     pub fn read_link(&self, path: &str) -> Option<String> {
         let target = match &self.tree {
+            None if self.not_served(path).is_err() => return None,
             None => std::fs::read_link(path).ok()?,
             Some(tree) => {
                 let fd = tree.openat2(path, libc::O_PATH | libc::O_NOFOLLOW).ok()?;
@@ -155,6 +192,7 @@ impl Machine {
             entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect::<Vec<_>>()
         };
         match &self.tree {
+            None if self.not_served(dir).is_err() => Vec::new(),
             None => std::fs::read_dir(dir).map(names).unwrap_or_default(),
             Some(tree) => {
                 let Ok(fd) = tree.openat2(dir, libc::O_RDONLY | libc::O_DIRECTORY) else { return Vec::new() };
@@ -166,6 +204,7 @@ impl Machine {
     /// (st_dev, st_ino) of a directory; in a recorded tree as it was recorded, never of the copy.
     pub fn inode(&self, dir: &str) -> Option<(u64, u64)> {
         match &self.tree {
+            None if self.not_served(dir).is_err() => None,
             None => std::fs::metadata(dir).ok().map(|m| (m.dev(), m.ino())),
             Some(tree) => tree.meta.inodes.get(dir).copied(),
         }
@@ -220,12 +259,62 @@ impl TreeMeta {
             pid: json.get("pid").and_then(Value::as_u64).and_then(|p| u32::try_from(p).ok()),
             statvfs: entries("statvfs").filter_map(|(path, v)| Some((path.clone(), space(v)?))).collect(),
             inodes: entries("cgroups").filter_map(|(path, v)| Some((path.clone(), inode(v)?))).collect(),
+            errors: entries("errors")
+                .filter_map(|(path, v)| Some((path.clone(), errno(v.as_str()?)?)))
+                .collect(),
         }
     }
 }
 
+/// Errors that say more than that a file is not there, by the names under which a tree keeps them.
+const ERRORS: [(&str, i32); 5] = [
+    ("EACCES", libc::EACCES),
+    ("EPERM", libc::EPERM),
+    ("EOPNOTSUPP", libc::EOPNOTSUPP),
+    ("EINVAL", libc::EINVAL),
+    ("EIO", libc::EIO),
+];
+
+fn errno(name: &str) -> Option<i32> {
+    ERRORS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+}
+
+/// The name of an error that a recorded tree keeps; `None`: the file is simply not there.
+pub fn error_name(error: &io::Error) -> Option<&'static str> {
+    let number = error.raw_os_error()?;
+    ERRORS.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
+}
+
+/// A file system that a program or another machine serves.
+fn is_served(fstype: &str) -> bool {
+    fstype.starts_with("fuse") || identity::is_network_fs(fstype)
+}
+
+/// A path where files are read from that only the kernel should make.
+fn is_kernels(mounts: &[Mount], path: &str) -> bool {
+    let cgroups = mounts.iter().filter(|m| m.fstype.starts_with("cgroup")).map(|m| m.mount_point.as_str());
+    ["/proc", "/sys"].into_iter().chain(cgroups).any(|dir| mountinfo::is_below(path, dir))
+}
+
+/// Why a file was not opened.
+#[derive(Debug)]
+struct Served {
+    fstype: String,
+}
+
+impl fmt::Display for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not the kernel's: {} is mounted over it", self.fstype)
+    }
+}
+
+impl std::error::Error for Served {}
+
 /// What an error of the kernel means for a reader of the value.
 pub fn gap_of(path: &str, error: &io::Error) -> Gap {
+    if error.get_ref().is_some_and(|e| e.is::<Served>()) {
+        return Gap::new(Reason::Virtualised, format!("{path}: {error}"));
+    }
     let reason = match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ESRCH | libc::ENOTDIR | libc::ENXIO) => Reason::Absent,
         Some(libc::EACCES | libc::EPERM) => Reason::Denied,

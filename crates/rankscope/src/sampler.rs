@@ -81,9 +81,11 @@ struct Loop {
 impl Loop {
     fn new(config: Config, probe: Option<Client>, writer: Writer) -> Loop {
         let length = u64::try_from(config.window.as_nanos()).unwrap_or(u64::MAX);
+        let sources = Sources::new(Machine::live(), config.options, probe);
+        writer.note("node", sources.host.node_name.clone());
         Loop {
             interval: config.interval,
-            sources: Sources::new(Machine::live(), config.options, probe),
+            sources,
             running: Running::default(),
             windows: Windows::new(config.start_unix_ms, config.start_boottime_ns, length),
             collector: Collector::default(),

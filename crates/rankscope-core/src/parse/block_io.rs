@@ -1,5 +1,7 @@
 //! Block I/O of a cgroup: io.stat (v2) and blkio.throttle.io_service_bytes (v1).
 
+use std::collections::HashMap;
+
 use super::{lines, number, tokens};
 
 /// Bytes by one device.
@@ -32,6 +34,7 @@ pub fn io_stat(text: &[u8], out: &mut Vec<DeviceBytes>) {
 /// v1: `8:0 Read …`, `8:0 Write …`, other operations, and a `Total` at the end.
 pub fn io_service_bytes(text: &[u8], out: &mut Vec<DeviceBytes>) {
     out.clear();
+    let mut known: HashMap<(u32, u32), usize> = HashMap::new();
     for (_, line) in lines(text) {
         let mut parts = tokens(line);
         let (Some(device), Some(operation), Some(bytes)) =
@@ -39,7 +42,7 @@ pub fn io_service_bytes(text: &[u8], out: &mut Vec<DeviceBytes>) {
         else {
             continue;
         };
-        let at = out.iter().position(|d| (d.major, d.minor) == device).unwrap_or_else(|| {
+        let at = *known.entry(device).or_insert_with(|| {
             out.push(DeviceBytes { major: device.0, minor: device.1, read: 0, write: 0 });
             out.len() - 1
         });

@@ -16,11 +16,16 @@ impl CpuSet {
         CpuSet(self.0.iter().zip(&other.0).map(|(a, b)| a & b).collect())
     }
 
-    fn insert(&mut self, cpu: usize) {
-        if self.0.len() <= cpu / 64 {
-            self.0.resize(cpu / 64 + 1, 0);
+    /// Word by word: a text can name the whole range a hundred thousand times.
+    fn insert(&mut self, first: usize, last: usize) {
+        if self.0.len() <= last / 64 {
+            self.0.resize(last / 64 + 1, 0);
         }
-        self.0[cpu / 64] |= 1 << (cpu % 64);
+        for word in first / 64..=last / 64 {
+            let from = if word == first / 64 { u64::MAX << (first % 64) } else { u64::MAX };
+            let to = if word == last / 64 { u64::MAX >> (63 - last % 64) } else { u64::MAX };
+            self.0[word] |= from & to;
+        }
     }
 }
 
@@ -41,7 +46,7 @@ pub fn parse(text: &[u8]) -> Option<CpuSet> {
         if first > last || last > MAX_CPU {
             return None;
         }
-        (first..=last).for_each(|cpu| set.insert(cpu));
+        set.insert(first, last);
     }
     Some(set)
 }
@@ -57,6 +62,7 @@ mod tests {
         assert_eq!(set.and(&parse(b"1-2").unwrap()).count(), 2);
         assert_eq!(parse(b"\n").unwrap().count(), 0);
         assert_eq!(parse(b"0-127").unwrap().count(), 128);
+        assert_eq!(parse(b"63-64,127,128-130").unwrap().count(), 6);
         for bad in [&b"3-1"[..], b"a", b"1,", b"0-99999999999", b"-1"] {
             assert_eq!(parse(bad), None, "{bad:?}");
         }

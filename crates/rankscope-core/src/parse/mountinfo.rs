@@ -1,5 +1,7 @@
 //! /proc/<pid>/mountinfo (proc_pid_mountinfo(5)).
 
+use std::collections::HashMap;
+
 use super::{lines, number, text};
 
 /// One mount.
@@ -41,7 +43,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
     let parent = number(fields.next()?)?;
     let device = text(fields.next()?);
     let root = unescape(fields.next()?);
-    let mount_point = unescape(fields.next()?);
+    let mount_point = Some(unescape(fields.next()?)).filter(|path| path.starts_with('/'))?;
     fields.next()?;
     // Any number of optional fields, ended by a single hyphen.
     fields.find(|f| *f == b"-")?;
@@ -73,13 +75,76 @@ fn unescape(field: &[u8]) -> String {
 }
 
 /// The mounts that a path look-up can still reach: not covered by a later mount on the same or a higher directory.
+/// Linear, since a node can have ten thousands of mounts.
 pub fn reachable(mounts: &[Mount]) -> Vec<&Mount> {
+    // Each directory by its parent and its name. Mounts on one directory are stacked, so the last one there speaks for
+    // all of them.
+    let mut known: HashMap<(usize, &str), usize> = HashMap::new();
+    let mut last_on: Vec<Option<usize>> = vec![None];
+    for (at, m) in mounts.iter().enumerate() {
+        let dir = components(&m.mount_point).fold(0, |dir, name| {
+            *known.entry((dir, name)).or_insert_with(|| {
+                last_on.push(None);
+                last_on.len() - 1
+            })
+        });
+        last_on[dir] = Some(at);
+    }
+    let tree = Family::of(mounts);
     let covered = |at: usize, m: &Mount| {
-        mounts[at + 1..]
-            .iter()
-            .any(|later| is_below(&m.mount_point, &later.mount_point) && !is_ancestor(mounts, later, m))
+        let covers = |dir: usize| last_on[dir].is_some_and(|last| last > at && !tree.is_ancestor(last, at));
+        let mut dir = 0;
+        covers(dir)
+            || components(&m.mount_point).any(|name| {
+                dir = known[&(dir, name)];
+                covers(dir)
+            })
     };
     mounts.iter().enumerate().filter(|(at, m)| !covered(*at, m)).map(|(_, m)| m).collect()
+}
+
+fn components(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|c| !c.is_empty())
+}
+
+/// Which mount stands on which: for each, when a walk through the tree of mounts came to it and when it left.
+struct Family(Vec<(usize, usize)>);
+
+impl Family {
+    fn of(mounts: &[Mount]) -> Family {
+        let mut by_id: HashMap<u64, usize> = HashMap::new();
+        for (at, m) in mounts.iter().enumerate() {
+            by_id.entry(m.id).or_insert(at);
+        }
+        let parent = |at: usize| by_id.get(&mounts[at].parent).copied().filter(|parent| *parent != at);
+        let mut children = vec![Vec::new(); mounts.len()];
+        let mut open: Vec<(usize, bool)> = Vec::new();
+        for at in 0..mounts.len() {
+            match parent(at) {
+                Some(parent) => children[parent].push(at),
+                None => open.push((at, false)),
+            }
+        }
+        // A hostile file may hold a loop of parents: the walk never comes to it, and nobody there is an ancestor.
+        let mut visits = vec![(0, 0); mounts.len()];
+        let mut clock = 0;
+        while let Some((at, left)) = open.pop() {
+            clock += 1;
+            if left {
+                visits[at].1 = clock;
+                continue;
+            }
+            visits[at].0 = clock;
+            open.push((at, true));
+            open.extend(children[at].iter().map(|child| (*child, false)));
+        }
+        Family(visits)
+    }
+
+    fn is_ancestor(&self, ancestor: usize, of: usize) -> bool {
+        let ((came, left), (inner, _)) = (self.0[ancestor], self.0[of]);
+        came < inner && inner < left
+    }
 }
 
 /// The reachable mount that holds `path`.
@@ -96,21 +161,6 @@ pub fn holding<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
 pub fn is_below(path: &str, dir: &str) -> bool {
     let dir = dir.trim_end_matches('/');
     path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-fn is_ancestor(mounts: &[Mount], ancestor: &Mount, of: &Mount) -> bool {
-    let mut at = of.parent;
-    // Bounded: a hostile file may hold a loop of parents.
-    for _ in 0..mounts.len() {
-        if at == ancestor.id {
-            return true;
-        }
-        match mounts.iter().find(|m| m.id == at) {
-            Some(m) if m.parent != m.id => at = m.parent,
-            _ => return false,
-        }
-    }
-    false
 }
 
 #[cfg(test)]
@@ -134,5 +184,17 @@ mod tests {
         assert_eq!(ids, [1, 4]);
         assert_eq!(holding(&mounts, "/cg/x").map(|m| m.id), Some(4));
         assert_eq!(holding(&mounts, "/cgx").map(|m| m.id), Some(1));
+    }
+
+    #[test]
+    fn a_mount_on_a_covering_mount_is_reachable_and_a_loop_of_parents_ends() {
+        // 3 stands on 4, which covers 2, and was listed before it.
+        let text = b"1 0 0:1 / / rw - ext4 a rw\n2 1 0:2 / /cg rw - tmpfs t rw\n3 4 0:3 / /cg/memory rw - cgroup c rw,memory\n4 2 0:4 / /cg rw - tmpfs t2 rw\n";
+        let ids = |text: &[u8]| reachable(&parse(text)).iter().map(|m| m.id).collect::<Vec<_>>();
+        assert_eq!(ids(text), [1, 3, 4]);
+        assert_eq!(
+            ids(b"5 6 0:1 / /a rw - x x rw\n6 5 0:1 / /a/b rw - x x rw\n6 6 0:1 / / rw - x x rw\n"),
+            [6]
+        );
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Interval, miss, put};
+use super::{Interval, Running, miss, put, same_thing};
 use crate::gap::{Gap, Measured, Reason};
 use crate::reading::{Origin, Readings};
-use crate::sample::{Cpu, Sample};
+use crate::sample::{Cpu, CpuLevel, Sample, Throttling};
 use crate::series::{self, Series};
 
 /// CPUs that the process can use at most.
@@ -46,7 +46,7 @@ const ALL: [&Series; 5] = [
     &series::CONTAINER_CPU_THROTTLED_SECONDS,
 ];
 
-pub(super) fn rates(interval: &Interval<'_>, out: &mut Readings) {
+pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Readings) {
     let cpu = match &interval.current.cpu {
         Ok(cpu) => cpu,
         Err(gap) => return ALL.into_iter().for_each(|series| miss(out, series, gap)),
@@ -70,24 +70,44 @@ pub(super) fn rates(interval: &Interval<'_>, out: &mut Readings) {
             miss(out, &series::CONTAINER_CPU_UTILIZATION, &gap);
         }
     }
-    throttling(interval, cpu, out);
+    throttling(interval, cpu, running, out);
 }
 
 fn usage(sample: &Sample) -> Measured<&crate::sample::Raw> {
     sample.cpu.as_ref().map(|c| &c.usage_ns).map_err(Clone::clone)
 }
 
-/// An ancestor's quota throttles without a trace in the own cgroup, so the level that was throttled most speaks;
-/// where none was, the one whose quota binds.
-fn throttling(interval: &Interval<'_>, cpu: &Cpu, out: &mut Readings) {
+/// An ancestor's quota throttles without a trace in the own cgroup, so the level that was throttled most speaks: for
+/// the share, during the interval; for the counter, since the first reading. Where none was, the one whose quota binds.
+fn throttling(interval: &Interval<'_>, cpu: &Cpu, running: &mut Running, out: &mut Readings) {
     let binding = cpu_limit(cpu).ok().and_then(|l| l.level);
-    let most = cpu
-        .levels
-        .iter()
-        .enumerate()
-        .filter_map(|(at, level)| Some((at, level.throttling.value.as_ref().ok()?)))
-        .max_by_key(|(at, t)| (t.throttled_ns, Some(*at) == binding, std::cmp::Reverse(*at)));
-    let Some((at, now)) = most else {
+    let known = |level: &'_ CpuLevel| level.throttling.value.as_ref().ok().copied();
+    let first = &mut running.throttled_at_first;
+    if first.len() >= 64 {
+        first.clear();
+    }
+    for level in &cpu.levels {
+        let origin = &level.throttling.origin;
+        if let Some(now) = known(level).filter(|_| !first.iter().any(|(o, _)| same_thing(o, origin))) {
+            first.push((origin.clone(), now.throttled_ns));
+        }
+    }
+    let before = |level: &CpuLevel| {
+        let levels = &interval.previous?.cpu.as_ref().ok()?.levels;
+        let same = levels.iter().find(|l| same_thing(&l.throttling.origin, &level.throttling.origin))?;
+        known(same)
+    };
+    let most = |grown: &dyn Fn(&CpuLevel, Throttling) -> u64| {
+        let levels = cpu.levels.iter().enumerate().filter_map(|(at, level)| Some((at, level, known(level)?)));
+        levels.max_by_key(|(at, level, now)| {
+            (grown(level, *now), Some(*at) == binding, now.throttled_ns, std::cmp::Reverse(*at))
+        })
+    };
+    let since_first = |level: &CpuLevel, now: Throttling| {
+        let then = first.iter().find(|(origin, _)| same_thing(origin, &level.throttling.origin));
+        now.throttled_ns.saturating_sub(then.map_or(0, |(_, ns)| *ns))
+    };
+    let Some((_, level, now)) = most(&since_first) else {
         let gap = match cpu.levels.first().map(|l| &l.throttling.value) {
             Some(Err(gap)) => gap.clone(),
             _ => Gap::absent("cpu.stat has no nr_throttled: the cpu controller is not enabled here"),
@@ -96,16 +116,13 @@ fn throttling(interval: &Interval<'_>, cpu: &Cpu, out: &mut Readings) {
         miss(out, &series::CONTAINER_CPU_THROTTLED_SECONDS, &gap);
         return;
     };
-    let level = &cpu.levels[at];
-    let origin = &level.throttling.origin;
-    put(out, &series::CONTAINER_CPU_THROTTLED_SECONDS, Ok(now.throttled_ns as f64 / 1e9), origin);
-    let then = interval.previous.and_then(|p| {
-        let levels = &p.cpu.as_ref().ok()?.levels;
-        let same =
-            levels.iter().find(|l| super::same_thing(&l.throttling.origin, &level.throttling.origin))?;
-        same.throttling.value.as_ref().ok()
-    });
-    let share = match then {
+    let seconds = Ok(now.throttled_ns as f64 / 1e9);
+    put(out, &series::CONTAINER_CPU_THROTTLED_SECONDS, seconds, &level.throttling.origin);
+    let in_interval = |level: &CpuLevel, now: Throttling| {
+        now.throttled_ns.saturating_sub(before(level).map_or(now.throttled_ns, |then| then.throttled_ns))
+    };
+    let Some((_, level, now)) = most(&in_interval) else { return };
+    let share = match before(level) {
         None => Err(super::first_sample()),
         Some(then) => {
             let periods = now.periods.saturating_sub(then.periods);
@@ -118,5 +135,5 @@ fn throttling(interval: &Interval<'_>, cpu: &Cpu, out: &mut Readings) {
             }
         }
     };
-    put(out, &series::CONTAINER_CPU_THROTTLED_PERIODS, share, origin);
+    put(out, &series::CONTAINER_CPU_THROTTLED_PERIODS, share, &level.throttling.origin);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Interval, Running, megabytes, miss, put};
+use super::{Interval, Running, megabytes, miss, put, same_thing};
 use crate::gap::{Gap, Measured, Reason};
 use crate::reading::{Origin, Readings};
 use crate::sample::{Memory, MemoryLevel, Raw, Sample};
@@ -64,7 +64,11 @@ pub fn memory_limit(memory: &Memory, node_total: Option<u64>) -> Measured<Memory
             return Err(match unread.and_then(|l| l.limit.value.clone().err()) {
                 Some(gap) => gap,
                 None => {
-                    Gap::new(Reason::NoLimitVisible, "no visible level of the memory hierarchy has a limit")
+                    let mut detail = "no visible level of the memory hierarchy has a limit".to_owned();
+                    if let Some(high) = throttled_at(memory, u64::MAX) {
+                        detail.push_str(&format!(", but {high}"));
+                    }
+                    Gap::new(Reason::NoLimitVisible, detail)
                 }
             });
         }
@@ -75,18 +79,16 @@ pub fn memory_limit(memory: &Memory, node_total: Option<u64>) -> Measured<Memory
     if let Some(total) = node_total.filter(|total| *total < bytes) {
         notes.push(format!("more than the node has: the effective ceiling is {total} bytes of RAM"));
     }
-    if let Some((high, at)) = lowest_high(memory).filter(|(high, _)| *high < bytes) {
-        notes.push(format!(
-            "throttled before that at memory.high {high} bytes of {}",
-            path(&memory.levels[at])
-        ));
-    }
+    notes.extend(throttled_at(memory, bytes));
     let note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok(MemoryLimit { bytes, level, origin, note })
 }
 
-fn lowest_high(memory: &Memory) -> Option<(u64, usize)> {
-    memory.levels.iter().enumerate().filter_map(|(at, l)| Some((l.high?, at))).min()
+/// The lowest memory.high below `limit`: from there on the kernel slows the cgroup down.
+fn throttled_at(memory: &Memory, limit: u64) -> Option<String> {
+    let highs = memory.levels.iter().enumerate().filter_map(|(at, l)| Some((l.high?, at)));
+    let (high, at) = highs.min().filter(|(high, _)| *high < limit)?;
+    Some(format!("throttled before that at memory.high {high} bytes of {}", path(&memory.levels[at])))
 }
 
 fn path(level: &MemoryLevel) -> &str {
@@ -138,7 +140,7 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
         Err(gap) => return ALL.into_iter().for_each(|series| miss(out, series, gap)),
     };
     let own = working_set(&memory.usage.value, &memory.inactive_file.value);
-    put_bytes(out, &series::CONTAINER_MEMORY_USAGE, &memory.usage);
+    put_usage(interval, memory, running, out);
     put(out, &series::CONTAINER_MEMORY_WORKING_SET, own.clone().map(megabytes), &memory.usage.origin);
     put_bytes(out, &series::CONTAINER_MEMORY_ANON, &memory.anon);
     put_bytes(out, &series::CONTAINER_MEMORY_FILE, &memory.file);
@@ -174,6 +176,31 @@ fn hits(memory: &Memory) -> Option<&Raw> {
     binding.or(memory.levels.first()).map(|level| &level.hits)
 }
 
+/// The kernel's peak that rose since the previous reading was reached between the two: a spike that no reading saw.
+fn put_usage(interval: &Interval<'_>, memory: &Memory, running: &mut Running, out: &mut Readings) {
+    let peak = &memory.peak;
+    let origin = match &peak.value {
+        Ok(_) => {
+            let note = match peak.origin.source.ends_with("memory.peak") {
+                true => "a window's maximum counts what memory.peak saw between two readings",
+                false => "a window's maximum counts what memory.max_usage_in_bytes saw between two readings",
+            };
+            running.noted(&memory.usage.origin, memory.usage.origin.level.clone(), Some(note))
+        }
+        Err(_) => memory.usage.origin.clone(),
+    };
+    put(out, &series::CONTAINER_MEMORY_USAGE, memory.usage.value.clone().map(megabytes), &origin);
+    let before = interval.previous.and_then(|p| p.memory.as_ref().ok());
+    let before = before.filter(|m| same_thing(&m.peak.origin, &peak.origin)).map(|m| &m.peak.value);
+    if let (Some(Ok(before)), Ok(now), Ok(usage)) = (before, &peak.value, &memory.usage.value)
+        && now > before
+        && now > usage
+        && let Some(reading) = out.present.last_mut()
+    {
+        reading.peak = Some(megabytes(*now));
+    }
+}
+
 /// The kernel's own peak, else the highest of our readings, marked as such.
 fn put_peak(memory: &Memory, running: &mut Running, out: &mut Readings) {
     if let Ok(usage) = memory.usage.value {
@@ -181,11 +208,8 @@ fn put_peak(memory: &Memory, running: &mut Running, out: &mut Readings) {
     }
     match (&memory.peak.value, &memory.usage.value) {
         (Err(_), Ok(_)) => {
-            let origin = running.noted(
-                &memory.usage.origin,
-                memory.usage.origin.level.clone(),
-                Some("sampled".to_owned()),
-            );
+            let origin =
+                running.noted(&memory.usage.origin, memory.usage.origin.level.clone(), Some("sampled"));
             put(out, &series::CONTAINER_MEMORY_PEAK, Ok(megabytes(running.sampled_peak)), &origin);
         }
         _ => put_bytes(out, &series::CONTAINER_MEMORY_PEAK, &memory.peak),
@@ -215,7 +239,7 @@ fn put_limit(
         }
     };
     let level_path = limit.level.and_then(|at| memory.levels[at].limit.origin.level.clone());
-    let origin = running.noted(&limit.origin, level_path.clone(), limit.note.clone());
+    let origin = running.noted(&limit.origin, level_path.clone(), limit.note.as_deref());
     put(out, &series::CONTAINER_MEMORY_LIMIT, Ok(megabytes(limit.bytes)), &origin);
     let level_used = match limit.level.map(|at| &memory.levels[at]) {
         Some(level) => working_set(&level.usage, &level.inactive_file),
@@ -223,9 +247,7 @@ fn put_limit(
     };
     put(out, &series::CONTAINER_MEMORY_LIMIT_LEVEL_WORKING_SET, level_used.clone().map(megabytes), &origin);
     let (used, origin) = match (&level_used, own) {
-        (Err(_), Ok(own)) => {
-            (Ok(*own), running.noted(&limit.origin, level_path, Some(LEVEL_NOT_VISIBLE.to_owned())))
-        }
+        (Err(_), Ok(own)) => (Ok(*own), running.noted(&limit.origin, level_path, Some(LEVEL_NOT_VISIBLE))),
         _ => (level_used, origin),
     };
     let share = used.clone().and_then(|used| match limit.bytes {
@@ -236,7 +258,7 @@ fn put_limit(
     match headroom(memory, &limit) {
         Ok(left) => {
             let path = left.level.and_then(|at| memory.levels[at].limit.origin.level.clone());
-            let note = left.level.is_none().then(|| LEVEL_NOT_VISIBLE.to_owned());
+            let note = left.level.is_none().then_some(LEVEL_NOT_VISIBLE);
             let origin = running.noted(&left.origin, path, note);
             put(out, &series::CONTAINER_MEMORY_HEADROOM, Ok(left.bytes as f64 / 1e6), &origin);
         }

@@ -25,6 +25,8 @@ pub struct Running {
     oom_kills: SinceStart,
     limit_hits: SinceStart,
     sampled_peak: u64,
+    /// Of each level of the cpu hierarchy, nanoseconds at the first reading.
+    throttled_at_first: Vec<(Arc<Origin>, u64)>,
     trend: Trend,
     processes: process::Origins,
     noted: Vec<Arc<Origin>>,
@@ -44,7 +46,7 @@ impl SinceStart {
         let known = self.last.as_ref().filter(|(origin, _)| same_thing(origin, &raw.origin));
         let growth = known.map(|(_, last)| value.saturating_sub(*last));
         self.last = Some((raw.origin.clone(), value));
-        self.total += growth.unwrap_or(0);
+        self.total = self.total.saturating_add(growth.unwrap_or(0));
         self.primed |= growth.is_some();
         if self.primed { Ok(self.total) } else { Err(first_sample()) }
     }
@@ -63,9 +65,10 @@ pub fn rates(previous: Option<&Sample>, current: &Sample, running: &mut Running,
     };
     node::rates(&interval, out);
     memory::rates(&interval, running, out);
-    cpu::rates(&interval, out);
+    cpu::rates(&interval, running, out);
     container_rest(&interval, out);
     network::rates(&interval, out);
+    network::rdma(&interval, out);
     file_system::rates(current, out);
     process::rates(&interval, running, out);
 }
@@ -183,7 +186,8 @@ fn put_labelled(
 ) {
     match value {
         Ok(value) if value.is_finite() => {
-            out.present.push(Reading { series, label: label.cloned(), value, origin: origin.clone() });
+            let (label, origin) = (label.cloned(), origin.clone());
+            out.present.push(Reading { series, label, value, peak: None, origin });
         }
         Ok(_) => {
             let gap = Gap::broken(format!("{}: gives no finite number", origin.source));
@@ -200,12 +204,12 @@ fn miss(out: &mut Readings, series: &'static Series, gap: &Gap) {
 impl Running {
     /// The origin with this level and note. The same content gives the same allocation, so that a later stage sees
     /// at a glance that nothing changed.
-    fn noted(&mut self, base: &Origin, level: Option<Arc<str>>, note: Option<String>) -> Arc<Origin> {
+    fn noted(&mut self, base: &Origin, level: Option<Arc<str>>, note: Option<&str>) -> Arc<Origin> {
         let fits = |o: &Arc<Origin>| {
             o.source == base.source
                 && o.identity == base.identity
                 && o.level == level
-                && o.note.as_deref() == note.as_deref()
+                && o.note.as_deref() == note
         };
         if let Some(known) = self.noted.iter().find(|o| fits(o)) {
             return known.clone();
@@ -260,6 +264,7 @@ mod tests {
             pids: Err(none()),
             pressure: Err(none()),
             network: Network { scope: Scope::Pod, interfaces: raw(Vec::new()) },
+            rdma: raw(Vec::new()),
             file_systems: Vec::new(),
             processes: Err(none()),
         }
@@ -299,6 +304,57 @@ mod tests {
         let mut out = Readings::default();
         rates(Some(&sample(1)), &now, &mut Running::default(), &mut out);
         assert_eq!(value(&out, &series::NODE_PRESSURE_CPU), Ok(25.0));
+    }
+
+    /// The usage and the kernel's peak, bytes.
+    fn with_memory(second: u64, usage: u64, peak: u64) -> Sample {
+        let none = || Gap::absent("not in this test");
+        let at = |file: &str, value| Raw { value: Ok(value), read_ns: None, origin: origin(file) };
+        let missing = || Raw::missing(none(), origin("/x"));
+        let memory = crate::sample::Memory {
+            usage: at("/cg/memory.current", usage),
+            inactive_file: missing(),
+            anon: missing(),
+            file: missing(),
+            shmem: missing(),
+            kernel: missing(),
+            peak: at("/cg/memory.peak", peak),
+            swap: missing(),
+            swap_limit: Raw::missing(none(), origin("/x")),
+            oom_kills: missing(),
+            levels: Vec::new(),
+            hierarchical_limit: None,
+        };
+        Sample { memory: Ok(memory), ..sample(second) }
+    }
+
+    #[test]
+    fn a_spike_between_two_readings_is_the_windows_maximum() {
+        let mut windows = crate::window::Windows::new(0, 0, 10_000_000_000);
+        let (mut running, mut out) = (Running::default(), Readings::default());
+        let mut previous = None;
+        // The cgroup is older than the recording: its first peak is not ours. It rises between the second and third.
+        for (second, usage, peak) in [(1, 100, 900), (2, 110, 900), (3, 105, 5000), (4, 100, 5000)] {
+            let current = with_memory(second, usage * 1_000_000, peak * 1_000_000);
+            rates(previous.as_ref(), &current, &mut running, &mut out);
+            assert!(windows.add(&out).is_none());
+            previous = Some(current);
+        }
+        let window = windows.close().unwrap();
+        let usage = |w: &crate::window::Window| {
+            let row =
+                w.rows.iter().find(|r| std::ptr::eq(r.series, &series::CONTAINER_MEMORY_USAGE)).unwrap();
+            assert!(row.origin.note.as_deref().unwrap().contains("memory.peak"));
+            (row.max, row.mean, row.last)
+        };
+        assert_eq!(usage(&window), (5000.0, 103.75, 100.0));
+
+        // It counts once, in the window in which it rose, and not where no reading came before.
+        rates(previous.as_ref(), &with_memory(11, 120_000_000, 5_000_000_000), &mut running, &mut out);
+        windows.add(&out);
+        rates(None, &with_memory(12, 100_000_000, 9_000_000_000), &mut running, &mut out);
+        windows.add(&out);
+        assert_eq!(usage(&windows.close().unwrap()).0, 120.0);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Network of the pod or the node: sums over the interfaces that count.
 
+use std::collections::HashMap;
+
 use super::{Interval, first_sample, megabytes, miss, put, same_thing};
 use crate::gap::{Gap, Measured, Reason};
 use crate::reading::Readings;
-use crate::sample::InterfaceBytes;
+use crate::sample::{InterfaceBytes, Raw, Sample};
 use crate::series::{self, Scope, Series};
 
 pub(super) fn rates(interval: &Interval<'_>, out: &mut Readings) {
@@ -34,26 +36,46 @@ pub(super) fn rates(interval: &Interval<'_>, out: &mut Readings) {
     let sum = |count: fn(&InterfaceBytes) -> u64| now.iter().map(count).fold(0, u64::saturating_add);
     put(out, receive, Ok(megabytes(sum(|i| i.receive))), origin);
     put(out, transmit, Ok(megabytes(sum(|i| i.transmit))), origin);
-    let grown = growth(interval, now);
-    let then_ns = interval.previous.and_then(|p| p.network.interfaces.read_ns);
-    let seconds = interval.between(then_ns, network.interfaces.read_ns);
+    let grown = growth(interval, |s| &s.network.interfaces);
+    let seconds = elapsed(interval, |s| &s.network.interfaces);
     put(out, receive_rate, grown.clone().map(|(bytes, _)| megabytes(bytes) / seconds), origin);
     put(out, transmit_rate, grown.map(|(_, bytes)| megabytes(bytes) / seconds), origin);
 }
 
+/// Ports of RDMA devices: the same over other counters.
+pub(super) fn rdma(interval: &Interval<'_>, out: &mut Readings) {
+    let origin = &interval.current.rdma.origin;
+    let grown = growth(interval, |s| &s.rdma);
+    let seconds = elapsed(interval, |s| &s.rdma);
+    let rate = |pick: fn((u64, u64)) -> u64| grown.clone().map(|g| megabytes(pick(g)) / seconds);
+    put(out, &series::NODE_RDMA_RECEIVE_RATE, rate(|(receive, _)| receive), origin);
+    put(out, &series::NODE_RDMA_TRANSMIT_RATE, rate(|(_, transmit)| transmit), origin);
+}
+
+/// Seconds between the two readings.
+fn elapsed(interval: &Interval<'_>, pick: impl Fn(&Sample) -> &Raw<Vec<InterfaceBytes>>) -> f64 {
+    let then = interval.previous.and_then(|p| pick(p).read_ns);
+    interval.between(then, pick(interval.current).read_ns)
+}
+
 /// Bytes received and sent since the previous sample. An interface that is new or was made anew (either counter
 /// fell) is left out for the interval.
-fn growth(interval: &Interval<'_>, now: &[InterfaceBytes]) -> Measured<(u64, u64)> {
-    let before = interval.previous.ok_or_else(first_sample)?;
-    let (then, origin) = (&before.network.interfaces, &interval.current.network.interfaces.origin);
+fn growth(
+    interval: &Interval<'_>,
+    pick: impl Fn(&Sample) -> &Raw<Vec<InterfaceBytes>>,
+) -> Measured<(u64, u64)> {
+    let Raw { value, origin, .. } = pick(interval.current);
+    let now = value.as_ref().map_err(Clone::clone)?;
+    let then = pick(interval.previous.ok_or_else(first_sample)?);
     if !same_thing(&then.origin, origin) {
         return Err(Gap::new(Reason::FirstSample, "another network namespace than before"));
     }
     let then = then.value.as_ref().map_err(|_| first_sample())?;
     let mut sum = (0u64, 0u64);
     let mut counted = 0;
+    let then: HashMap<&str, &InterfaceBytes> = then.iter().map(|i| (&*i.name, i)).collect();
     for new in now {
-        let Some(old) = then.iter().find(|old| old.name == new.name) else { continue };
+        let Some(old) = then.get(&*new.name) else { continue };
         if let (Some(receive), Some(transmit)) =
             (new.receive.checked_sub(old.receive), new.transmit.checked_sub(old.transmit))
         {

@@ -53,7 +53,7 @@ fn cpu_shares(interval: &Interval<'_>) -> Measured<Shares> {
     let busy = now.busy().saturating_sub(then.busy());
     let idle = now.idle.saturating_sub(then.idle);
     let iowait = now.iowait.saturating_sub(then.iowait);
-    let total = busy + idle + iowait;
+    let total = busy.saturating_add(idle).saturating_add(iowait);
     if total == 0 {
         return Err(Gap::absent("/proc/stat did not move between the two readings"));
     }

@@ -1,5 +1,6 @@
 //! The rank's process tree: sums over its processes, and their growth although processes come and go.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Interval, Running, first_sample, megabytes, miss, put};
@@ -47,7 +48,10 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
         (&series::PROCESS_READ_RATE, (|p| p.read) as fn(&Process) -> Option<u64>),
         (&series::PROCESS_WRITE_RATE, |p| p.write),
     ] {
-        let bytes = growth(interval, now, &vanished, field);
+        let bytes = growth(interval, now, &vanished, field).map_err(|gap| match gap.reason {
+            Reason::Absent if now.io_unreadable > 0 => denied(now),
+            _ => gap,
+        });
         put(out, series, bytes.map(|b| megabytes(b) / seconds), calls);
     }
 }
@@ -138,19 +142,17 @@ fn growth(
             None if process.start_ticks >= then.now_ticks && process.start_ticks > 0 => 0,
             None => total,
         };
-        let counted_before =
-            vanished.iter().filter(|(survivor, _)| *survivor == process.pid).filter_map(|(_, p)| field(p));
-        let counted_before = counted_before.fold(0, u64::saturating_add);
+        let first = vanished.partition_point(|(survivor, _)| *survivor < process.pid);
+        let inherited = vanished[first..].iter().take_while(|(survivor, _)| *survivor == process.pid);
+        let counted_before = inherited.filter_map(|(_, p)| field(p)).fold(0, u64::saturating_add);
         grown = grown.saturating_add(total.saturating_sub(start).saturating_sub(counted_before));
     }
-    match known {
-        true => Ok(grown),
-        false if now.io_unreadable > 0 => Err(Gap::new(
-            Reason::Denied,
-            format!("{}/io: permission denied (another user's process)", now.origin.source),
-        )),
-        false => Err(Gap::absent("no process of the tree gives it")),
-    }
+    if known { Ok(grown) } else { Err(Gap::absent("no process of the tree gives it")) }
+}
+
+fn denied(now: &Processes) -> Gap {
+    let detail = format!("{}/io: permission denied (another user's process)", now.origin.source);
+    Gap::new(Reason::Denied, detail)
 }
 
 /// The same process: pid and start time. A start time that is not known does not tell processes apart.
@@ -162,24 +164,43 @@ fn by_pid(list: &Processes, pid: u32) -> Option<&Process> {
     list.list.binary_search_by_key(&pid, |p| p.pid).ok().map(|at| &list.list[at])
 }
 
-/// Processes that are gone since the previous sample, each with its nearest ancestor that is still there.
+/// Processes that are gone since the previous sample, each with its nearest ancestor that is still there; sorted by
+/// that.
 fn vanished(interval: &Interval<'_>, now: &Processes) -> Vec<(u32, Process)> {
     let Some(Ok(then)) = interval.previous.map(|p| p.processes.as_ref()) else { return Vec::new() };
     let gone = then.list.iter().filter(|old| find(now, old).is_none());
-    gone.filter_map(|old| Some((survivor(then, now, old)?, *old))).collect()
+    let mut known = HashMap::new();
+    let mut all: Vec<(u32, Process)> =
+        gone.filter_map(|old| Some((survivor(then, now, old, &mut known)?, *old))).collect();
+    all.sort_unstable_by_key(|(survivor, _)| *survivor);
+    all
 }
 
-fn survivor(then: &Processes, now: &Processes, of: &Process) -> Option<u32> {
-    let mut parent = of.parent;
-    // Bounded: a hostile tree may hold a loop of parents.
-    for _ in 0..then.list.len() {
-        let p = by_pid(then, parent)?;
-        if find(now, p).is_some() {
-            return Some(p.pid);
+/// `known` holds what was found for the processes on the way up, so that a long line of descent is walked once.
+fn survivor(
+    then: &Processes,
+    now: &Processes,
+    of: &Process,
+    known: &mut HashMap<u32, Option<u32>>,
+) -> Option<u32> {
+    let (mut parent, mut passed) = (of.parent, Vec::new());
+    let found = loop {
+        if let Some(found) = known.get(&parent) {
+            break *found;
         }
+        let Some(p) = by_pid(then, parent) else { break None };
+        if find(now, p).is_some() {
+            break Some(p.pid);
+        }
+        // A hostile tree may hold a loop of parents: who is met again has no survivor.
+        known.insert(parent, None);
+        passed.push(parent);
         parent = p.parent;
-    }
-    None
+    };
+    passed.into_iter().for_each(|pid| {
+        known.insert(pid, found);
+    });
+    found
 }
 
 #[cfg(test)]

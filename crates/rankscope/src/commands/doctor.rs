@@ -29,10 +29,10 @@ struct Check {
 }
 
 pub fn doctor(config: &Config) -> Result<u8, String> {
-    // Who started us runs as the user in question, and is no recorder.
-    let parent = std::os::unix::process::parent_id();
+    // Who started us runs as the user in question, and is no recorder; `kubectl exec` starts from outside (0).
+    let parent = Some(std::os::unix::process::parent_id()).filter(|pid| *pid > 0);
     let request = Request {
-        pid: Some(config.pid.unwrap_or(parent)),
+        pid: config.pid.or(parent),
         roots: Vec::new(),
         options: Options::default(),
         interval: Duration::from_secs(1),

@@ -81,7 +81,7 @@ impl Measurement {
         let end = after
             .previous
             .take()
-            .map(|s| Sample { boottime_ns: 1_000_000_000 + (elapsed * 1e9) as u64, ..s });
+            .map(|s| Sample { boottime_ns: 1_000_000_000u64.saturating_add((elapsed * 1e9) as u64), ..s });
         let (Some(start), Some(end)) = (start, end) else {
             return Err("the trees could not be read".to_owned());
         };

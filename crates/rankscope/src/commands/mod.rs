@@ -7,6 +7,7 @@ pub mod run;
 pub mod sample;
 pub mod scope;
 pub mod snapshot;
+pub mod sync;
 
 /// Exit codes of all commands but `run`.
 pub mod exit {

@@ -1,11 +1,15 @@
 //! `rankscope run -- CMD`: start a command, record what it uses, and end with its exit code, whatever happens to us.
 
+mod delivering;
 mod summary;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::machine::Machine;
+use crate::mlflow::sink::Sink;
+use crate::mlflow::{self, ChildEnd};
 use crate::printer;
 use crate::probe::Client;
 use crate::sampler::{Recording, Sampler};
@@ -14,6 +18,9 @@ use crate::store::{self, About, Writer};
 use crate::supervise::{self, Ended, ExitKind};
 use crate::{clock, env_vars, sampler};
 
+pub use delivering::MlflowOptions;
+use delivering::{Delivering, Job};
+
 pub struct Config {
     pub cmd: Vec<OsString>,
     pub store: Option<PathBuf>,
@@ -21,12 +28,15 @@ pub struct Config {
     pub window: Duration,
     pub options: Options,
     pub grace: Duration,
+    pub mlflow: MlflowOptions,
     pub json: bool,
     pub verbose: bool,
 }
 
 /// The last sample of a job that has ended may take this long.
 const LAST_SAMPLE: Duration = Duration::from_secs(1);
+/// A job that ends within this time of a request to end has ended because of it.
+const TERMINATION: Duration = Duration::from_secs(60);
 
 pub fn run(config: Config) -> u8 {
     if env_vars::disabled() {
@@ -35,11 +45,21 @@ pub fn run(config: Config) -> u8 {
         return error.code;
     }
     supervise::prepare();
-    // Before we become a subreaper, or the helper would be our child.
     let probe = Client::start();
     let subreaper = supervise::become_subreaper();
+    let key = env_vars::job_key();
+    let job_key = key.clone().unwrap_or_else(mlflow::fresh_token);
+    let delivering = Delivering::prepare(
+        &config.mlflow,
+        &Job {
+            key: &job_key,
+            rank: env_vars::rank().map_or(0, |(rank, _)| rank),
+            program: &program(&config),
+            start_unix_ms: clock::unix_ms(),
+        },
+    );
     let (start_unix_ms, start_boottime_ns) = (clock::unix_ms(), clock::boottime_ns());
-    let child = match supervise::start(&config.cmd) {
+    let child = match supervise::start(&config.cmd, &delivering.overlay) {
         Ok(child) => child,
         Err(error) => {
             printer::say(&error.message);
@@ -51,7 +71,15 @@ pub fn run(config: Config) -> u8 {
         subreaper.err().inspect(|e| printer::say(&format!("orphans of the job are not followed: {e}")));
     }
     let pid = child.pid();
-    let writer = start_writer(&config, start_unix_ms, start_boottime_ns);
+    let about = About {
+        job: job_key,
+        start_unix_ms,
+        start_boottime_ns,
+        delivery: delivering.noted(),
+        ..about(&config)
+    };
+    let writer = start_writer(&config, key.as_deref(), about);
+    let sink = delivering.start(writer.place(), config.interval, config.window, config.verbose);
     let settings = sampler::Config {
         options: Options { target: Target::Child(u32::try_from(pid).unwrap_or(0)), ..config.options.clone() },
         interval: config.interval,
@@ -68,54 +96,75 @@ pub fn run(config: Config) -> u8 {
             child.wait(|| {})
         }
     };
-    match recording {
-        Some(recording) => finish(&config, recording, &ended),
-        None => printer::say("the last sample did not come in time; the record ends before it"),
-    }
+    finish(&config, recording, sink, &ended);
     ended.die_of_interrupt();
     ended.exit_code()
 }
 
-fn start_writer(config: &Config, start_unix_ms: i64, start_boottime_ns: u64) -> Writer {
-    let key = env_vars::job_key();
-    let rank = env_vars::rank().map(|(rank, _)| rank);
+/// Without its path and its arguments, which may hold secrets.
+fn program(config: &Config) -> String {
+    let name = config.cmd.first().map(std::path::Path::new).and_then(|path| path.file_name());
+    name.map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn about(config: &Config) -> About {
+    About {
+        rank: env_vars::rank().map(|(rank, _)| rank),
+        world_size: env_vars::world_size(),
+        boot_id: Machine::live()
+            .read("/proc/sys/kernel/random/boot_id")
+            .ok()
+            .map(|id| String::from_utf8_lossy(&id).trim().to_owned()),
+        interval: config.interval,
+        window: config.window,
+        program: program(config),
+        ..About::default()
+    }
+}
+
+fn start_writer(config: &Config, key: Option<&str>, about: About) -> Writer {
     let target = store::Target {
         asked: config.store.clone(),
         cwd: std::env::current_dir().ok(),
         tmpdir: std::env::var_os("TMPDIR").map(PathBuf::from),
-        folder: store::folder_name(key.as_deref(), start_unix_ms, std::process::id()),
-        rank: rank.unwrap_or(0),
-    };
-    let about = About {
-        job: key.unwrap_or_else(|| target.folder.clone()),
-        rank,
-        world_size: env_vars::world_size(),
-        start_unix_ms,
-        start_boottime_ns,
-        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .ok()
-            .map(|id| id.trim().to_owned()),
-        interval: config.interval,
-        window: config.window,
-        program: config.cmd.first().map(|c| c.to_string_lossy().into_owned()).unwrap_or_default(),
+        folder: store::folder_name(key, about.start_unix_ms, std::process::id()),
+        rank: about.rank.unwrap_or(0),
     };
     Writer::start(target, about)
 }
 
-fn finish(config: &Config, recording: Recording, ended: &Ended) {
+/// Closes the record, delivers what is left, and tells; all in all within the grace.
+fn finish(config: &Config, recording: Option<Recording>, sink: Option<Sink>, ended: &Ended) {
+    let deadline = Instant::now() + config.grace;
     let (exit_code, signal) = match ended.status {
         ExitKind::Exited(code) => (Some(i32::from(code)), None),
         ExitKind::Signaled { signal, .. } => (None, Some(signal)),
         ExitKind::Unknown => (None, None),
     };
-    let end = store::End {
-        unix_ms: clock::unix_ms(),
+    let asked = ended.signals.iter().any(|seen| {
+        let lately = seen.at.elapsed().is_ok_and(|since| since <= TERMINATION);
+        lately && matches!(seen.signal, libc::SIGTERM | libc::SIGINT)
+    });
+    let oom_kills = recording.as_ref().and_then(|r| r.summary.oom_kills);
+    let reason = mlflow::reason(exit_code, signal, asked, oom_kills).to_owned();
+    let end = ChildEnd { unix_ms: clock::unix_ms(), exit_code, signal, reason };
+    let Some(recording) = recording else {
+        printer::say("the last sample did not come in time; the record ends before it");
+        let outcome = sink.map(|sink| sink.finish(end, deadline));
+        outcome
+            .into_iter()
+            .flat_map(|o| o.problem.into_iter().chain(o.urls))
+            .for_each(|line| printer::say(&line));
+        return;
+    };
+    let stored = store::End {
+        unix_ms: end.unix_ms,
         boottime_ns: clock::boottime_ns(),
         exit_code,
         signal,
-        reason: None,
+        reason: Some(end.reason.clone()),
     };
-    let finished = recording.writer.finish(end, config.grace);
+    let finished = recording.writer.finish(stored, config.grace);
     let facts = summary::Facts {
         program: config.cmd.first().map(|c| c.to_string_lossy().into_owned()).unwrap_or_default(),
         summary: recording.summary,
@@ -124,6 +173,7 @@ fn finish(config: &Config, recording: Recording, ended: &Ended) {
         ended: ended.status,
         exit_code: ended.exit_code(),
         finished,
+        mlflow: sink.map(|sink| sink.finish(end, deadline)),
     };
     match config.json {
         true => printer::block(&summary::json(&facts).to_string()),

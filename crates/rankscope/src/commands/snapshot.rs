@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::exit;
 use crate::clock;
-use crate::machine::{Machine, TREE_FILE};
+use crate::machine::{Machine, TREE_FILE, error_name};
 use crate::printer;
 use crate::probe::Client;
 use crate::sources::{Options, Sources, Target};
@@ -55,7 +55,8 @@ pub fn snapshot(config: &Config) -> Result<u8, String> {
     if !machine.exists(&format!("/proc/{pid}")) {
         return Err(format!("no process {pid}"));
     }
-    let mut tree = Tree { dir: &config.dir, machine: &machine, files: 0, odd: Vec::new() };
+    let mut tree =
+        Tree { dir: &config.dir, machine: &machine, files: 0, odd: Vec::new(), errors: Map::new() };
     NODE_FILES.into_iter().for_each(|path| tree.copy(path));
     let options = Options { target: Target::Process(pid), ..Options::default() };
     let mut sources = Sources::new(Machine::live(), options, None);
@@ -67,6 +68,7 @@ pub fn snapshot(config: &Config) -> Result<u8, String> {
     let dirs = sources.cgroups.directories();
     dirs.iter().for_each(|dir| tree.cgroup(dir));
     tree.network();
+    tree.rdma();
     let meta = tree.meta(pid, &dirs, &sources);
     tree.write(&format!("/{TREE_FILE}"), format!("{meta:#}\n").as_bytes());
     let (files, odd) = (tree.files, tree.odd);
@@ -84,6 +86,8 @@ struct Tree<'a> {
     files: u64,
     /// What could be read and not written.
     odd: Vec<String>,
+    /// What the kernel did not let us read, and its error.
+    errors: Map<String, Value>,
 }
 
 impl Tree<'_> {
@@ -104,10 +108,15 @@ impl Tree<'_> {
         self.keep(path, |place| fs::write(place, text));
     }
 
-    /// What can't be read here is absent in the tree, as it is here.
+    /// What is absent here is absent in the tree; what may not be read is noted, so that the tree gives that reason.
     fn copy(&mut self, path: &str) {
-        if let Ok(text) = self.machine.read(path) {
-            self.write(path, &text);
+        match self.machine.read_bytes(path) {
+            Ok(text) => self.write(path, &text),
+            Err(error) => {
+                if let Some(name) = error_name(&error) {
+                    self.errors.insert(path.to_owned(), name.into());
+                }
+            }
         }
     }
 
@@ -144,10 +153,24 @@ impl Tree<'_> {
     /// What tells physical from virtual interfaces.
     fn network(&mut self) {
         for name in self.machine.list("/sys/class/net") {
-            for mark in ["device", "bridge", "brport"] {
-                let path = format!("/sys/class/net/{name}/{mark}");
+            let dir = format!("/sys/class/net/{name}");
+            let lower = self.machine.list(&dir).into_iter().filter(|n| n.starts_with("lower_"));
+            let marks =
+                ["device", "bridge", "brport", "tun_flags"].into_iter().map(str::to_owned).chain(lower);
+            for path in marks.map(|mark| format!("{dir}/{mark}")) {
                 if self.machine.exists(&path) {
                     self.write(&format!("{path}/present"), b"");
+                }
+            }
+        }
+    }
+
+    fn rdma(&mut self) {
+        for device in self.machine.list("/sys/class/infiniband") {
+            let dir = format!("/sys/class/infiniband/{device}/ports");
+            for port in self.machine.list(&dir) {
+                for name in ["port_rcv_data", "port_xmit_data"] {
+                    self.copy(&format!("{dir}/{port}/counters/{name}"));
                 }
             }
         }
@@ -165,6 +188,7 @@ impl Tree<'_> {
             "pid": pid,
             "statvfs": spaces(sources),
             "cgroups": inodes.collect::<Map<String, Value>>(),
+            "errors": self.errors,
         })
     }
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rankscope_core::gap::{Gap, Measured, Reason};
@@ -20,7 +20,9 @@ const LATE_AFTER: Duration = Duration::from_secs(3);
 const ASK_EVERY: Duration = Duration::from_millis(900);
 
 pub struct Client {
-    requests: File,
+    helper: Child,
+    /// `None` once the helper was told to end.
+    requests: Option<File>,
     answers: File,
     asked: u64,
     waiting: HashMap<u64, String>,
@@ -35,22 +37,21 @@ struct Path {
 }
 
 impl Client {
-    /// Starts the helper. Must happen before this process becomes a subreaper, or the helper would be its child.
+    /// Starts the helper.
     pub fn start() -> io::Result<Client> {
-        let mut helper = Command::new("/proc/self/exe");
-        helper.arg0(NAME).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = helper.spawn()?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0(NAME).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut helper = command.spawn()?;
         let missing = || io::Error::other("no pipe to the helper");
-        let requests: OwnedFd = child.stdin.take().ok_or_else(missing)?.into();
-        let answers: OwnedFd = child.stdout.take().ok_or_else(missing)?.into();
-        // This is the first of the two forks: it ends at once.
-        child.wait()?;
+        let requests: OwnedFd = helper.stdin.take().ok_or_else(missing)?.into();
+        let answers: OwnedFd = helper.stdout.take().ok_or_else(missing)?.into();
         for fd in [&requests, &answers] {
             // SAFETY: the descriptor is open and ours.
             unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
         }
         Ok(Client {
-            requests: requests.into(),
+            helper,
+            requests: Some(requests.into()),
             answers: answers.into(),
             asked: 0,
             waiting: HashMap::new(),
@@ -69,7 +70,8 @@ impl Client {
         let mut request = path.as_bytes().to_vec();
         request.push(0);
         // A full pipe means that the helper is stuck before its threads: then there is no answer, and no harm.
-        if self.requests.write(&request).is_ok_and(|n| n == request.len()) {
+        let written = self.requests.as_mut().map(|pipe| pipe.write(&request));
+        if matches!(written, Some(Ok(n)) if n == request.len()) {
             self.asked += 1;
             self.waiting.insert(self.asked, path.to_owned());
             let entry =
@@ -136,6 +138,20 @@ impl Client {
             if let Some(entry) = self.paths.get_mut(&path) {
                 entry.last = Some(value);
                 entry.open = false;
+            }
+        }
+    }
+}
+
+/// The helper ends when its requests do. It is reaped here, since the init of a container may not do so; one that is
+/// stuck in a mount is left alone.
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.requests = None;
+        for _ in 0..20 {
+            match self.helper.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                _ => return,
             }
         }
     }

@@ -1,6 +1,6 @@
 //! File systems are asked by a helper *process*: a thread that is stuck in statvfs on a mount that hangs would keep the
-//! whole recorder unkillable. The helper is this same executable under another name, double-forked, so that nobody is
-//! its parent, and never waited for.
+//! whole recorder unkillable. The helper is this same executable under another name. It is reaped when it ends at once,
+//! as it does unless it is stuck; nobody waits for one that is.
 //!
 //! Requests: path, NUL. Answers: `ANSWER_WORDS` little-endian words. Both are smaller than PIPE_BUF, hence atomic.
 

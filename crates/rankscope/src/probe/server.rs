@@ -11,13 +11,6 @@ const MAX_PATHS: usize = 64;
 
 /// Runs until the recorder closes its end. Called before any thread exists.
 pub fn serve() -> ExitCode {
-    // SAFETY: the process has one thread, so the child may go on as usual.
-    match unsafe { libc::fork() } {
-        0 => {}
-        -1 => return ExitCode::FAILURE,
-        // The parent ends, and init inherits the helper.
-        _ => return ExitCode::SUCCESS,
-    }
     let name = CString::new(super::COMM).unwrap_or_default();
     // SAFETY: plain system calls, and the name ends with NUL. A session of its own keeps the terminal's signals away; descriptors that the job's
     // launcher left open must not stay open because of us, nor the directory that we stand in.

@@ -52,7 +52,12 @@ impl BlockIoSource {
                 Version::V1 => block_io::io_service_bytes(text, &mut all),
                 Version::V2 => block_io::io_stat(text, &mut all),
             }
-            all.retain(|d| !self.is_stacked(machine, d));
+            let below: Vec<DeviceBytes> =
+                all.iter().filter(|d| !self.is_stacked(machine, d)).copied().collect();
+            // A kernel that charges the device below to nobody (loop before 5.13) shows only the upper one.
+            if !below.is_empty() {
+                all = below;
+            }
             all
         });
         raw(devices, &self.file)

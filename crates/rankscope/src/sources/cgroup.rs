@@ -215,16 +215,18 @@ impl Place {
         let identity = machine
             .inode(&levels[0].dir)
             .and_then(|(dev, ino)| identity::container(host.boot_id.as_deref(), dev, ino));
-        let sees_root = levels.last().is_some_and(|top| is_real_root(machine, hierarchy.version, top));
-        let container = is_container(machine, hierarchy.version, &levels);
+        let layout = cgroup::layout(&host.mounts);
+        let sees_root =
+            levels.last().is_some_and(|top| is_real_root(machine, layout, hierarchy.version, top));
+        let container = is_container(machine, layout, hierarchy.version, &levels);
         Place { version: hierarchy.version, levels, why, identity, container, sees_root }
     }
 }
 
 /// Neither the real root nor a login scope without a limit.
-fn is_container(machine: &Machine, version: Version, levels: &[Level]) -> Measured<()> {
+fn is_container(machine: &Machine, layout: Layout, version: Version, levels: &[Level]) -> Measured<()> {
     let own = &levels[0];
-    if levels.len() == 1 && is_real_root(machine, version, own) {
+    if levels.len() == 1 && is_real_root(machine, layout, version, own) {
         return Err(not_a_container(format!("the process is in the root cgroup ({})", own.dir)));
     }
     if cgroup::is_login_scope(&own.path) && !levels.iter().any(|l| is_limited(machine, version, l)) {
@@ -237,7 +239,7 @@ fn is_container(machine: &Machine, version: Version, levels: &[Level]) -> Measur
 }
 
 /// v1: only the root has release_agent. v2: the root has none of the files that every other cgroup has.
-fn is_real_root(machine: &Machine, version: Version, level: &Level) -> bool {
+fn is_real_root(machine: &Machine, layout: Layout, version: Version, level: &Level) -> bool {
     let has = |file: &str| machine.exists(&path(level, file));
     match version {
         Version::V1 => has("release_agent"),
@@ -245,8 +247,15 @@ fn is_real_root(machine: &Machine, version: Version, level: &Level) -> bool {
             !["cgroup.type", "cgroup.events", "memory.current", "memory.max", "cpu.max", "pids.max"]
                 .into_iter()
                 .any(has)
+                && !is_delegated(machine, layout, level)
         }
     }
+}
+
+/// Without v1 beside it the root has every controller of the kernel; one that lacks both of these was delegated less.
+fn is_delegated(machine: &Machine, layout: Layout, level: &Level) -> bool {
+    let Ok(enabled) = machine.read(&path(level, "cgroup.controllers")) else { return false };
+    layout == Layout::V2 && !enabled.split(u8::is_ascii_whitespace).any(|c| c == b"cpu" || c == b"memory")
 }
 
 fn is_limited(machine: &Machine, version: Version, level: &Level) -> bool {
@@ -257,7 +266,9 @@ fn is_limited(machine: &Machine, version: Version, level: &Level) -> bool {
                 || text("cpu.cfs_quota_us").is_some_and(|t| matches!(limit::cfs_quota(&t), Ok(Some(_))))
         }
         Version::V2 => {
-            text("memory.max").is_some_and(|t| matches!(limit::bytes(&t), Ok(Some(_))))
+            ["memory.max", "memory.high"]
+                .into_iter()
+                .any(|f| text(f).is_some_and(|t| matches!(limit::bytes(&t), Ok(Some(_)))))
                 || text("cpu.max").is_some_and(|t| matches!(limit::cpu_max(&t), Ok(Some(_))))
         }
     }

@@ -6,7 +6,7 @@ use rankscope_core::parse::keyed::{self, Field};
 use rankscope_core::parse::{limit, single};
 use rankscope_core::sample::{Memory, MemoryLevel, Raw};
 
-use super::cgroup::{Cgroups, Place, contained};
+use super::cgroup::{Cgroups, Place, contained, path};
 use super::{measured, raw};
 use crate::kernel_file::{Buffer, KernelFile};
 use crate::machine::Machine;
@@ -54,8 +54,7 @@ impl MemorySource {
             swap_limit: file("memory.memsw.limit_in_bytes", "memory.swap.max"),
             kernel: file("memory.kmem.usage_in_bytes", "memory.stat"),
             oom_kills: file("memory.oom_control", "memory.events"),
-            levels: place
-                .levels
+            levels: charged(machine, place)
                 .iter()
                 .enumerate()
                 .filter_map(|(at, level)| LevelFiles::open(machine, place, level, at == 0))
@@ -130,6 +129,16 @@ impl MemorySource {
         });
         raw(kills, &self.oom_kills)
     }
+}
+
+/// The levels that the own cgroup is charged to. On v1 a parent without hierarchy leaves its children alone.
+fn charged<'p>(machine: &Machine, place: &'p Place) -> &'p [Level] {
+    let alone = |level: &Level| {
+        place.version == Version::V1
+            && machine.read(&path(level, "memory.use_hierarchy")).is_ok_and(|t| t.trim_ascii() == b"0")
+    };
+    let end = place.levels.iter().skip(1).position(alone).map_or(place.levels.len(), |above| above + 1);
+    &place.levels[..end]
 }
 
 impl LevelFiles {

@@ -10,6 +10,7 @@ pub mod network;
 pub mod node;
 pub mod pressure;
 pub mod process;
+pub mod rdma;
 
 use rankscope_core::gap::{Gap, Measured, Reason};
 use rankscope_core::parse::keyed::Field;
@@ -46,6 +47,7 @@ pub struct Sources {
     pressure: Measured<pressure::PressureSource>,
     node: node::NodeSource,
     network: network::NetworkSource,
+    rdma: rdma::RdmaSource,
     file_systems: file_system::FileSystemSource,
     processes: Measured<process::ProcessSource>,
     buffer: Buffer,
@@ -69,6 +71,7 @@ impl Sources {
             pressure: pressure::PressureSource::new(&machine, &cgroups),
             node: node::NodeSource::new(&machine, &host),
             network: network::NetworkSource::new(&machine, &host, &pid),
+            rdma: rdma::RdmaSource::new(&machine, &host),
             file_systems: file_system::FileSystemSource::new(&machine, &host, &options, probe),
             processes: process::ProcessSource::new(&machine, &host, &options),
             buffer: Buffer::default(),
@@ -89,7 +92,7 @@ impl Sources {
         }
         let taken = self.machine.taken_unix_ms().unwrap_or(0);
         let uptime = self.host.uptime_seconds.map(|s| (s * 1e9) as u64);
-        (taken, uptime.unwrap_or(u64::try_from(taken).unwrap_or(0) * 1_000_000))
+        (taken, uptime.unwrap_or(u64::try_from(taken).unwrap_or(0).saturating_mul(1_000_000)))
     }
 
     /// Reads everything once.
@@ -104,6 +107,7 @@ impl Sources {
         let pressure = per_source(&mut self.pressure, |s| s.read(buffer));
         let node = self.node.read(buffer);
         let network: Network = self.network.read(&self.machine, buffer);
+        let rdma = self.rdma.read(buffer);
         let last_pid = self.node.last_pid;
         let processes = per_source(&mut self.processes, |s| s.read(&self.machine, buffer, last_pid));
         if let Ok(processes) = &processes {
@@ -122,6 +126,7 @@ impl Sources {
             pids,
             pressure,
             network,
+            rdma,
             file_systems,
             processes,
         }
@@ -140,6 +145,7 @@ impl Sources {
                 // It moved nowhere; what was found while it lived still stands.
                 return;
             }
+            self.machine.look_for_servers();
             let pid = self.options.target.cgroup_pid(&self.machine);
             self.host.refresh_mounts(&self.machine, &pid);
             self.cgroups = Cgroups::resolve(&self.machine, &self.host, &pid);

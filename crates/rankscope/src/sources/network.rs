@@ -1,5 +1,6 @@
 //! /proc/<pid>/net/dev: the pod's network or the node's.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rankscope_core::gap::{Gap, Measured, Reason};
@@ -22,12 +23,8 @@ pub struct NetworkSource {
     origin: Arc<Origin>,
     /// sysfs shows the interfaces of this namespace.
     sysfs: bool,
-    known: Vec<Known>,
-}
-
-struct Known {
-    name: Arc<str>,
-    counted: bool,
+    /// By name, whether it counts.
+    known: HashMap<Arc<str>, bool>,
 }
 
 impl NetworkSource {
@@ -69,7 +66,7 @@ impl NetworkSource {
             why: why.to_owned(),
             origin: Arc::new(origin),
             sysfs: same,
-            known: Vec::new(),
+            known: HashMap::new(),
         };
         source.learn(described);
         source
@@ -78,7 +75,7 @@ impl NetworkSource {
     fn learn(&mut self, described: Vec<Interface>) {
         let counted = interfaces::counted(self.scope, &described);
         let known = described.into_iter().zip(counted);
-        self.known = known.map(|(i, counted)| Known { name: i.name.into(), counted }).collect();
+        self.known = known.map(|(i, counted)| (i.name.into(), counted)).collect();
     }
 
     pub fn read(&mut self, machine: &Machine, buffer: &mut Buffer) -> Network {
@@ -91,7 +88,10 @@ impl NetworkSource {
                 // An interface came: look at all of them anew.
                 self.learn(all.iter().map(|i| describe(machine, &i.name, self.sysfs)).collect());
                 let counts = |name: &str| {
-                    self.known.iter().find(|k| &*k.name == name && k.counted).map(|k| k.name.clone())
+                    self.known
+                        .get_key_value(name)
+                        .filter(|(_, counted)| **counted)
+                        .map(|(name, _)| name.clone())
                 };
                 let bytes = |i: &net_dev::Interface| {
                     Some(InterfaceBytes { name: counts(&i.name)?, receive: i.receive, transmit: i.transmit })
@@ -112,10 +112,8 @@ impl NetworkSource {
         let mut all = Vec::with_capacity(self.known.len());
         let mut unknown = false;
         net_dev::for_each(text, |name, receive, transmit| {
-            match self.known.iter().find(|k| k.name.as_bytes() == name) {
-                Some(known) if known.counted => {
-                    all.push(InterfaceBytes { name: known.name.clone(), receive, transmit })
-                }
+            match self.known.get_key_value(&*String::from_utf8_lossy(name)) {
+                Some((name, true)) => all.push(InterfaceBytes { name: name.clone(), receive, transmit }),
                 Some(_) => {}
                 None => unknown = true,
             }
@@ -126,5 +124,12 @@ impl NetworkSource {
 
 fn describe(machine: &Machine, name: &str, sysfs: bool) -> Interface {
     let has = |file: &str| sysfs && machine.exists(&format!("/sys/class/net/{name}/{file}"));
-    Interface { name: name.to_owned(), physical: has("device"), bridged: has("bridge") || has("brport") }
+    let marks = if sysfs { machine.list(&format!("/sys/class/net/{name}")) } else { Vec::new() };
+    Interface {
+        name: name.to_owned(),
+        physical: has("device"),
+        bridged: has("bridge") || has("brport"),
+        tun: has("tun_flags"),
+        lowers: marks.iter().filter_map(|m| m.strip_prefix("lower_")).map(str::to_owned).collect(),
+    }
 }

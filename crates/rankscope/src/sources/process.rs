@@ -126,8 +126,8 @@ impl ProcessSource {
         let (mut unreadable, mut io_unreadable) = (0, 0);
         let (pss, page) = (self.pss, machine.units.page_size);
         self.members.retain(|member| match member.read(machine, buffer, page, pss) {
-            Ok(process) => {
-                io_unreadable += u32::from(process.read.is_none() && !process.zombie);
+            Ok((process, io_denied)) => {
+                io_unreadable += u32::from(io_denied && !process.zombie);
                 list.push(process);
                 true
             }
@@ -172,27 +172,25 @@ impl ProcessSource {
             // A process whose stat can't be parsed has no known parent.
             parents.insert(pid, stat.map_or(0, |s| s.ppid));
         }
-        let mut members: HashSet<u32> = known;
-        let mut added: Vec<u32> = Vec::new();
-        loop {
-            let joins = |pid: u32, parent: u32, members: &HashSet<u32>| match self.target {
-                Target::AllRecorded => true,
-                Target::Process(root) => pid == root || members.contains(&parent),
-                Target::Child(root) => pid == root || parent == own || members.contains(&parent),
-                Target::Nobody => false,
-            };
-            let found: Vec<u32> = parents
-                .iter()
-                .filter(|(pid, parent)| !members.contains(pid) && joins(**pid, **parent, &members))
-                .map(|(pid, _)| *pid)
-                .collect();
-            if found.is_empty() {
-                break;
-            }
-            members.extend(&found);
-            added.extend(found);
+        let joins = |pid: u32, parent: u32| match self.target {
+            Target::AllRecorded => true,
+            Target::Process(root) => pid == root || known.contains(&parent),
+            Target::Child(root) => pid == root || parent == own || known.contains(&parent),
+            Target::Nobody => false,
+        };
+        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+        parents.iter().for_each(|(pid, parent)| children.entry(*parent).or_default().push(*pid));
+        let mut added: Vec<u32> =
+            parents.iter().filter(|(pid, parent)| joins(**pid, **parent)).map(|(pid, _)| *pid).collect();
+        let mut joined: HashSet<u32> = added.iter().copied().collect();
+        // Down from those that joined, each once: a line of descent can be thousands of processes long.
+        let mut at = 0;
+        while let Some(parent) = added.get(at) {
+            let next = children.remove(parent).unwrap_or_default();
+            added.extend(next.into_iter().filter(|pid| joined.insert(*pid)));
+            at += 1;
         }
-        self.strangers.extend(parents.keys().filter(|pid| !members.contains(pid)));
+        self.strangers.extend(parents.keys().filter(|pid| !joined.contains(pid)));
         for pid in added {
             self.members.push(Member::new(machine, pid, self.members.len() < MAX_OPEN));
         }
@@ -211,7 +209,14 @@ impl Member {
         Member { pid, files: keep_open.then(|| Files::open(machine, pid)) }
     }
 
-    fn read(&self, machine: &Machine, buffer: &mut Buffer, page: u64, pss: bool) -> Measured<Process> {
+    /// The process, and whether its io file may not be read.
+    fn read(
+        &self,
+        machine: &Machine,
+        buffer: &mut Buffer,
+        page: u64,
+        pss: bool,
+    ) -> Measured<(Process, bool)> {
         let opened;
         let files = match &self.files {
             Some(files) => files,
@@ -237,10 +242,11 @@ impl Member {
             Ok(Err(_)) => self.by_status(machine, None)?,
             Err(gap) => self.by_status(machine, Some(gap))?,
         };
-        let [read, write] =
-            files.io.read(buffer).map(parse::io).unwrap_or([Field::NoKey; 2]).map(Field::value);
+        let io = files.io.read(buffer).map(parse::io);
+        let io_denied = matches!(&io, Err(gap) if gap.reason == Reason::Denied);
+        let [read, write] = io.unwrap_or([Field::NoKey; 2]).map(Field::value);
         let pss = if pss { proportional(machine, self.pid) } else { None };
-        Ok(Process { read, write, pss, ..process })
+        Ok((Process { read, write, pss, ..process }, io_denied))
     }
 
     /// Without a sound stat line (an emulator's), status still gives memory and threads.

@@ -86,6 +86,7 @@ impl Database {
             Item::Tick(tick) => self.tick(tick),
             Item::Window(window) => self.window(window),
             Item::Event(event) => self.event(event),
+            Item::Note(key, value) => self.note(key, value),
             Item::End(end) => self.end(end),
         }
     }
@@ -162,6 +163,13 @@ impl Database {
         Ok(())
     }
 
+    fn note(&mut self, key: &str, value: &str) -> rusqlite::Result<()> {
+        self.conn
+            .prepare_cached("INSERT OR REPLACE INTO meta VALUES (?1, ?2)")?
+            .execute(params![key, value])?;
+        Ok(())
+    }
+
     fn end(&mut self, end: &End) -> rusqlite::Result<()> {
         self.conn.execute(
             "UPDATE attempt SET ended_unix_ms = ?1, ended_boottime_ns = ?2, exit_code = ?3, signal = ?4, reason = ?5",
@@ -173,7 +181,7 @@ impl Database {
     /// Heartbeat, and what was lost or rejected so far.
     fn write_counts(&mut self, items: &[Item], lost: Lost) -> rusqlite::Result<()> {
         let urgent = items.iter().any(Item::is_urgent);
-        if let Some(Moment { unix_ms, boottime_ns }) = items.last().map(Item::moment)
+        if let Some(Moment { unix_ms, boottime_ns }) = items.iter().rev().find_map(Item::moment)
             && (urgent || boottime_ns >= self.heartbeat_ns.saturating_add(HEARTBEAT_NS))
         {
             self.heartbeat_ns = boottime_ns;
@@ -205,8 +213,8 @@ impl Database {
     /// the file is complete at least, with an empty -wal beside it.
     pub fn close(self) {
         let Database { conn, in_memory, .. } = self;
-        if !in_memory && conn.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).is_err() {
-            let _ = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        if !in_memory {
+            schema::leave_plain(&conn);
         }
     }
 }
@@ -230,6 +238,9 @@ fn write_about(conn: &Connection, about: &About, journal: &str) -> rusqlite::Res
         if let Some(value) = value {
             set.execute(params![key, value])?;
         }
+    }
+    if let Some(delivery) = &about.delivery {
+        set.execute(params!["delivery", delivery.to_string()])?;
     }
     if let Some(boot_id) = &about.boot_id {
         set.execute(params!["boot_id", boot_id])?;

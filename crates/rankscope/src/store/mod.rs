@@ -1,14 +1,19 @@
 //! The local store: everything measured is committed here first, in one SQLite file a recorder, and whatever is
 //! delivered later is read from it. docs/store.md describes the file for those who query it.
 //!
+//! Delivery has connections of its own (`Reader`): it reads while the writer writes, and keeps what was delivered where in
+//! the same file. The sampler only ever puts into the writer's queue, so no reader can make it wait.
+//!
 //! Constraints: the sampler never waits for the disk (`Writer` hands copies to a thread through a bounded queue);
 //! what fails here never reaches the job; every loss is counted.
 
 mod catalog;
 mod database;
+mod delivered;
 mod mounts;
 mod place;
 mod queue;
+mod reader;
 mod retention;
 mod rollup;
 mod schema;
@@ -19,8 +24,10 @@ mod writer;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use place::{Target, folder_name, would_go_to};
-pub use writer::Writer;
+pub use delivered::{Delivered, DeliveryRun, NewRow};
+pub use place::{Target, folder_name, newest_folder, records_in, would_go_to};
+pub use reader::{Attempt, Reader, Record};
+pub use writer::{Place, Writer};
 
 /// What a record says about itself.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +44,8 @@ pub struct About {
     pub window: Duration,
     /// Path or name of the program; only its last component is stored.
     pub program: String,
+    /// How it is to be delivered, in the words of who delivers; no credential.
+    pub delivery: Option<serde_json::Value>,
 }
 
 /// Something that happened at one moment; ticks around it are kept.

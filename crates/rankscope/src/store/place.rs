@@ -160,6 +160,27 @@ pub fn would_go_to(target: &Target) -> Result<PathBuf, String> {
     Err(refused.join("; "))
 }
 
+/// The folder of the newest record, among the places where one could be.
+pub fn newest_folder(target: &Target) -> Option<PathBuf> {
+    let (found, _) = candidates(target, &Mounts::of_this_process());
+    let folders = found.iter().filter_map(|c| std::fs::read_dir(&c.base).ok()).flatten().flatten();
+    let dated = folders.filter_map(|entry| {
+        let files = records_in(&entry.path());
+        let newest = files.iter().filter_map(|f| f.metadata().ok()?.modified().ok()).max()?;
+        Some((newest, entry.path()))
+    });
+    dated.max().map(|(_, path)| path)
+}
+
+/// Records in a folder, ordered by name.
+pub fn records_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> =
+        entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "sqlite")).collect();
+    files.sort();
+    files
+}
+
 fn own_uid() -> u32 {
     // SAFETY: geteuid has no preconditions and cannot fail.
     unsafe { libc::geteuid() }

@@ -22,6 +22,8 @@ pub enum Item {
     Tick(Readings),
     Window(Window),
     Event(Event),
+    /// A row of `meta`.
+    Note(&'static str, String),
     End(End),
 }
 
@@ -31,14 +33,15 @@ impl Item {
         !matches!(self, Item::Tick(_))
     }
 
-    pub fn moment(&self) -> Moment {
+    pub fn moment(&self) -> Option<Moment> {
         let (unix_ms, boottime_ns) = match self {
             Item::Tick(tick) => (tick.unix_ms, tick.boottime_ns),
             Item::Window(window) => (window.last_unix_ms, window.last_boottime_ns),
             Item::Event(event) => (event.unix_ms, event.boottime_ns),
             Item::End(end) => (end.unix_ms, end.boottime_ns),
+            Item::Note(..) => return None,
         };
-        Moment { unix_ms, boottime_ns }
+        Some(Moment { unix_ms, boottime_ns })
     }
 }
 

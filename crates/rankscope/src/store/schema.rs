@@ -6,10 +6,10 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode};
 
 /// `PRAGMA user_version` of the files written.
-pub const VERSION: i32 = 1;
+pub const VERSION: i32 = 2;
 
 /// `PRAGMA application_id`: "rksc".
-const APPLICATION_ID: i32 = 0x726b_7363;
+pub const APPLICATION_ID: i32 = 0x726b_7363;
 
 /// Longest wait for a reader that holds a lock; only without WAL do readers block the writer.
 const BUSY: Duration = Duration::from_millis(500);
@@ -54,6 +54,14 @@ CREATE TABLE rollup_value (
     rollup_id INTEGER NOT NULL REFERENCES rollup, series_id INTEGER NOT NULL REFERENCES series,
     n INTEGER NOT NULL, mean REAL NOT NULL, min REAL NOT NULL, max REAL NOT NULL, last REAL NOT NULL,
     PRIMARY KEY (rollup_id, series_id)) WITHOUT ROWID;
+CREATE TABLE delivery_run (
+    id INTEGER PRIMARY KEY, server TEXT NOT NULL, run_id TEXT NOT NULL, experiment_id TEXT NOT NULL, how TEXT NOT NULL,
+    start_unix_ms INTEGER NOT NULL, attempt INTEGER NOT NULL, rank_width INTEGER NOT NULL, provenance TEXT,
+    state TEXT NOT NULL, UNIQUE (server, run_id));
+CREATE TABLE delivery (
+    delivery_run_id INTEGER NOT NULL REFERENCES delivery_run, window_id INTEGER NOT NULL REFERENCES window,
+    first_window_id INTEGER NOT NULL, length_ms INTEGER NOT NULL, points INTEGER NOT NULL,
+    delivered_unix_ms INTEGER NOT NULL, PRIMARY KEY (delivery_run_id, window_id)) WITHOUT ROWID;
 ";
 
 const VIEWS: &str = "
@@ -101,6 +109,14 @@ pub fn create(path: Option<&Path>) -> rusqlite::Result<(Connection, &'static str
     std::fs::File::create(path).map_err(|_| rusqlite::Error::InvalidPath(path.to_owned()))?;
     let _ = std::fs::remove_file(path.with_extension("sqlite-wal"));
     Ok((open(path, "TRUNCATE")?, "truncate"))
+}
+
+/// Leaves one plain file, which also opens on a read-only disk. With another connection still there, the file is
+/// complete at least.
+pub fn leave_plain(conn: &Connection) {
+    if conn.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).is_err() {
+        let _ = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
 }
 
 fn open(path: &Path, journal: &str) -> rusqlite::Result<Connection> {

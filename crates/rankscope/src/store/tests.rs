@@ -76,7 +76,8 @@ fn origin(level: &str) -> Arc<Origin> {
 }
 
 fn tick(second: u64, present: &[(&'static Series, f64)], origin: &Arc<Origin>) -> Readings {
-    let reading = |&(series, value)| Reading { series, label: None, value, origin: origin.clone() };
+    let reading =
+        |&(series, value)| Reading { series, label: None, value, peak: None, origin: origin.clone() };
     Readings {
         unix_ms: START_MS + second as i64 * 1000,
         boottime_ns: START_NS + second * SECOND_NS,

@@ -101,6 +101,11 @@ impl Writer {
         self.push(Item::Window(window));
     }
 
+    /// A row of `meta` that was not known at the start.
+    pub fn note(&self, key: &'static str, value: String) {
+        self.push(Item::Note(key, value));
+    }
+
     pub fn event(&self, event: Event) {
         self.push(Item::Event(event));
     }
@@ -110,9 +115,13 @@ impl Writer {
         self.shared.work.notify_one();
     }
 
-    /// Where the record is; `None` while no place is found, and when it is in memory.
+    /// Where the record is, for who reads it: stays usable when the writer has ended.
+    pub fn place(&self) -> Place {
+        Place(self.shared.clone())
+    }
+
     pub fn path(&self) -> Option<PathBuf> {
-        self.shared.lock().path.clone()
+        self.place().path()
     }
 
     /// What went wrong last, in one line.
@@ -143,6 +152,17 @@ impl Writer {
             problem = problem.or_else(|| Some(silent()));
         }
         Finished { path: state.path.clone(), dropped_ticks, problem }
+    }
+}
+
+/// Tells where a record is.
+#[derive(Clone, Debug)]
+pub struct Place(Arc<Shared>);
+
+impl Place {
+    /// `None` while no place is found, and when the record is in memory.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.0.lock().path.clone()
     }
 }
 

@@ -33,7 +33,7 @@ pub struct StartError {
 
 /// Becomes the command, with everything as inherited. Returns only if that failed.
 pub fn exec(cmd: &[OsString]) -> StartError {
-    match Program::new(cmd) {
+    match Program::new(cmd, &[]) {
         Ok(mut program) => {
             inherited().restore();
             let errno = program.exec();
@@ -59,11 +59,17 @@ pub(super) struct Program {
     argv: Vec<*const c_char>,
     /// The same for `/bin/sh FILE …`; the second one is set when it is used.
     shell_argv: Vec<*const c_char>,
+    /// Pointers into libc's environment and into `_overlay`, and a null.
+    envp: Vec<*const c_char>,
     _arguments: Vec<CString>,
+    _overlay: Vec<CString>,
 }
 
+/// Variables that the job gets in addition to, or instead of, our own.
+pub type Overlay = [(&'static str, String)];
+
 impl Program {
-    pub(super) fn new(cmd: &[OsString]) -> Result<Program, StartError> {
+    pub(super) fn new(cmd: &[OsString], overlay: &Overlay) -> Result<Program, StartError> {
         let Some(name) = cmd.first().cloned() else {
             return Err(StartError { code: 2, message: "no command given".to_owned() });
         };
@@ -71,7 +77,10 @@ impl Program {
         let candidates = candidates(&name, env::var_os("PATH").as_deref());
         let candidates =
             candidates.iter().map(|path| c_string(path.as_os_str())).collect::<Option<Vec<CString>>>();
-        let (Some(arguments), Some(candidates)) = (arguments, candidates) else {
+        let variable = |(name, value): &(&str, String)| c_string(OsStr::new(&format!("{name}={value}")));
+        let overlay_words = overlay.iter().map(variable).collect::<Option<Vec<CString>>>();
+        let (Some(arguments), Some(candidates), Some(overlay_words)) = (arguments, candidates, overlay_words)
+        else {
             return Err(StartError {
                 code: 126,
                 message: format!("cannot start {}: NUL in a word", shown(&name)),
@@ -80,7 +89,17 @@ impl Program {
         let null = std::ptr::null();
         let argv = arguments.iter().map(|word| word.as_ptr()).chain([null]).collect::<Vec<_>>();
         let shell_argv = [SHELL.as_ptr(), null].into_iter().chain(argv[1..].iter().copied()).collect();
-        Ok(Program { name, candidates, argv, shell_argv, _arguments: arguments })
+        let envp = environment(overlay).chain(overlay_words.iter().map(|word| word.as_ptr())).chain([null]);
+        let envp = envp.collect();
+        Ok(Program {
+            name,
+            candidates,
+            argv,
+            shell_argv,
+            envp,
+            _arguments: arguments,
+            _overlay: overlay_words,
+        })
     }
 
     /// Forks and execs. What came of the exec is read from `Forked::report`.
@@ -111,13 +130,13 @@ impl Program {
         let searched = self.candidates.len() > 1;
         for candidate in &self.candidates {
             // SAFETY: all pointers lead to NUL-terminated strings that live as long as `self`, and both lists end with
-            // a null; `environ` is libc's, and no thread changes the environment while a job is being started.
+            // a null; `envp` leads into libc's environment, which no thread changes while a job is being started.
             unsafe {
-                libc::execve(candidate.as_ptr(), self.argv.as_ptr(), environ);
+                libc::execve(candidate.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
                 last = last_errno();
                 if last == libc::ENOEXEC {
                     self.shell_argv[1] = candidate.as_ptr();
-                    libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), environ);
+                    libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), self.envp.as_ptr());
                     last = last_errno();
                 }
             }
@@ -189,6 +208,31 @@ impl Forked {
     }
 }
 
+/// Our own variables as they are, odd ones included, without those that the overlay replaces.
+fn environment(overlay: &Overlay) -> impl Iterator<Item = *const c_char> {
+    let mut entries = Vec::new();
+    // SAFETY: libc's list of NUL-terminated strings ends with a null; no thread changes it while a job is being started.
+    let mut at = unsafe { environ };
+    while !at.is_null() {
+        // SAFETY: `at` is inside the list, whose end is not reached before the null.
+        let entry = unsafe { *at };
+        if entry.is_null() {
+            break;
+        }
+        // SAFETY: entries are NUL-terminated.
+        let text = unsafe { std::ffi::CStr::from_ptr(entry) }.to_bytes();
+        let replaced = overlay.iter().any(|(name, _)| {
+            text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='))
+        });
+        if !replaced {
+            entries.push(entry);
+        }
+        // SAFETY: not past the null.
+        at = unsafe { at.add(1) };
+    }
+    entries.into_iter()
+}
+
 /// The files that `execvp` would try.
 fn candidates(name: &OsStr, path: Option<&OsStr>) -> Vec<PathBuf> {
     if name.is_empty() || is_path(name) {
@@ -255,6 +299,6 @@ mod tests {
 
     #[test]
     fn no_command_is_wrong_use() {
-        assert_eq!(Program::new(&[]).err().map(|error| error.code), Some(2));
+        assert_eq!(Program::new(&[], &[]).err().map(|error| error.code), Some(2));
     }
 }

@@ -11,7 +11,7 @@
 //! Order in `main`:
 //! 1. `exec` instead of all the rest if recording is switched off;
 //! 2. `prepare` before the first thread is started, since threads inherit the mask;
-//! 3. `become_subreaper` after helpers that must not be ours were double-forked;
+//! 3. `become_subreaper`;
 //! 4. `start`, then `Supervised::wait` in that same thread.
 //!
 //! From `start` on, any child of this process is reaped here: no other code may wait for a child of its own.
@@ -26,7 +26,7 @@ mod wait;
 
 pub use ended::{ChildrenCpu, Ended, ExitKind, SignalSeen};
 pub use inherited::capture_inherited;
-pub use launch::{StartError, exec};
+pub use launch::{Overlay, StartError, exec};
 pub use wait::{Supervised, start};
 
 use std::io;

@@ -7,7 +7,7 @@ use libc::{c_int, pid_t};
 
 use super::children::{self, Change};
 use super::ended::{Ended, SignalSeen};
-use super::launch::{Program, StartError};
+use super::launch::{Overlay, Program, StartError};
 use super::signals::{self, Arrived, Parties, STOPS};
 use super::terminal;
 
@@ -33,8 +33,8 @@ pub struct Supervised {
 }
 
 /// Starts the command in the calling thread, in which `prepare` was called and `wait` will be.
-pub fn start(cmd: &[OsString]) -> Result<Supervised, StartError> {
-    let mut program = Program::new(cmd)?;
+pub fn start(cmd: &[OsString], overlay: &Overlay) -> Result<Supervised, StartError> {
+    let mut program = Program::new(cmd, overlay)?;
     terminal::let_stop_act();
     // What came before there was a job has reached no job, whoever sent it.
     let early: Vec<Arrived> = std::iter::from_fn(|| signals::take(&signals::handled(), Duration::ZERO))

@@ -2,7 +2,11 @@
 
 // cfg(test) also tells the lints that helpers here may unwrap.
 #[cfg(test)]
+mod metrics_page;
+#[cfg(test)]
 mod mlflow;
+#[cfg(test)]
+mod reader;
 #[cfg(test)]
 mod store;
 #[cfg(test)]

@@ -91,6 +91,7 @@ fn tick(second: u64) -> Readings {
         series: &series::MOUNT_USAGE,
         label: Some(format!("m{n}").into()),
         value: second as f64 + n as f64 / 7.0,
+        peak: None,
         origin: origin.clone(),
     };
     Readings {

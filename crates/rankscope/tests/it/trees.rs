@@ -111,6 +111,51 @@ fn loops_pipes_and_directories_instead_of_files() {
 }
 
 #[test]
+fn numbers_at_their_ends_overflow_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (t0, t1) = (dir.path().join("t0"), dir.path().join("t1"));
+    let max = u64::MAX;
+    for (root, n, taken) in [(&t0, 0, i64::MIN), (&t1, max, i64::MAX)] {
+        write(root, "proc/self/mountinfo", b"30 23 0:26 / /cg rw - cgroup2 cgroup2 rw\n");
+        write(root, "proc/self/cgroup", b"0::/\n");
+        write(root, "cg/cgroup.type", b"domain\n");
+        let file = |name: &str, text: String| write(root, name, text.as_bytes());
+        file("proc/uptime", format!("{n}.0 0\n"));
+        file("proc/stat", format!("cpu {n} {n} {n} {n} {n} {n} {n} {n}\n"));
+        file("proc/meminfo", format!("MemTotal: {max} kB\nMemAvailable: {n} kB\n"));
+        file("proc/net/dev", format!("eth0: {n} 0 0 0 0 0 0 0 {n} 0\neth1: {n} 0 0 0 0 0 0 0 {n} 0\n"));
+        file("sys/class/infiniband/a/ports/1/counters/port_rcv_data", format!("{n}\n"));
+        file("sys/class/infiniband/a/ports/1/counters/port_xmit_data", format!("{n}\n"));
+        file("cg/memory.current", format!("{n}\n"));
+        file("cg/memory.max", format!("{}\n", 1u64 << 62));
+        file("cg/memory.stat", format!("anon {n}\ninactive_file {n}\n"));
+        file("cg/memory.events", format!("max {n}\noom_kill {n}\n"));
+        file("cg/cpu.max", format!("{max} 1\n"));
+        file(
+            "cg/cpu.stat",
+            format!("usage_usec {n}\nnr_periods {n}\nnr_throttled {n}\nthrottled_usec {n}\n"),
+        );
+        file("cg/io.stat", format!("8:0 rbytes={n} wbytes={n}\n8:16 rbytes={n} wbytes={n}\n"));
+        file("cg/memory.pressure", format!("full avg10=0 total={n}\n"));
+        let process = format!("7 (x) R 1 1 1 0 -1 0 0 0 0 0 {n} {n} {n} {n} 20 0 {n} 0 5 0 {n}\n");
+        file("proc/7/stat", process.clone());
+        file("proc/8/stat", process.replacen('7', "8", 1));
+        file("proc/7/io", format!("rchar: {n}\nwchar: {n}\n"));
+        file(
+            "rankscope-tree.json",
+            format!(
+                r#"{{"taken_unix_ms": {taken}, "clk_tck": {max}, "page_size": {max}, "statvfs": {{"/":
+                {{"frsize": {max}, "blocks": {max}, "bfree": {n}, "bavail": {n}}}}}}}"#
+            ),
+        );
+    }
+    for roots in [&[t0.as_path()][..], &[&t1], &[&t0, &t1], &[&t1, &t0]] {
+        check_sample(&binary("sample", roots));
+        binary("scope", roots);
+    }
+}
+
+#[test]
 fn links_in_a_tree_never_lead_out_of_it() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();

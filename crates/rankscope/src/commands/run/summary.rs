@@ -6,6 +6,7 @@ use rankscope_core::summary::{Summary, Throttled};
 use serde_json::{Value, json};
 
 use crate::ceiling::CpuCeiling;
+use crate::mlflow::Outcome;
 use crate::printer::{bytes, number};
 use crate::store::Finished;
 use crate::supervise::ExitKind;
@@ -18,6 +19,8 @@ pub struct Facts {
     pub ended: ExitKind,
     pub exit_code: u8,
     pub finished: Finished,
+    /// `None`: nothing was to be delivered.
+    pub mlflow: Option<Outcome>,
 }
 
 /// Above this share of the limit memory asks for attention.
@@ -33,7 +36,16 @@ pub fn text(facts: &Facts) -> String {
     let mut lines = vec![headline(facts), memory(facts), cpu(facts), kills(facts)];
     lines.extend(warnings(facts).into_iter().map(|w| format!("  warning  {w}")));
     lines.push(format!("  record   {}", record(&facts.finished)));
+    lines.extend(facts.mlflow.as_ref().and_then(mlflow).map(|line| format!("  mlflow   {line}")));
     lines.join("\n")
+}
+
+fn mlflow(outcome: &Outcome) -> Option<String> {
+    let newest = outcome.urls.last()?;
+    Some(match outcome.urls.len() - 1 {
+        0 => newest.clone(),
+        earlier => format!("{newest} and {earlier} earlier {}", plural(earlier as u64, "run", "runs")),
+    })
 }
 
 fn headline(facts: &Facts) -> String {
@@ -139,6 +151,7 @@ fn warnings(facts: &Facts) -> Vec<String> {
         all.push(format!("{} samples could not be written", facts.finished.dropped_ticks));
     }
     all.extend(facts.finished.problem.clone());
+    all.extend(facts.mlflow.as_ref().and_then(|m| m.problem.clone()));
     all
 }
 
@@ -246,6 +259,7 @@ pub fn json(facts: &Facts) -> Value {
         })),
         "thread_hint": facts.ceiling.as_ref().map(|c| c.threads),
         "warnings": warnings(facts),
+        "mlflow": facts.mlflow.as_ref().map(|m| m.urls.clone()),
         "record": facts.finished.path.as_ref().map(|p| p.display().to_string()),
     })
 }

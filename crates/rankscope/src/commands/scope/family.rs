@@ -1,7 +1,7 @@
 //! The rows of `scope`: families of series that share scope, identity and source.
 
 use rankscope_core::cgroup::Version;
-use rankscope_core::gap::Gap;
+use rankscope_core::gap::{Gap, Reason};
 use rankscope_core::rate::{cpu_limit, memory_limit, working_set};
 use rankscope_core::reading::{Origin, Readings};
 use rankscope_core::sample::Sample;
@@ -41,6 +41,7 @@ pub fn all(sources: &Sources, sample: &Sample, readings: &Readings) -> Vec<Famil
     ];
     rows.extend(container_rest(readings));
     rows.push(network(sources, readings));
+    rows.extend(rdma(sample, readings));
     rows.extend(file_systems(sample, sources.network_scope().0 == Scope::Pod));
     rows.push(processes(readings));
     rows.extend(node(sample, readings));
@@ -242,6 +243,13 @@ fn network(sources: &Sources, readings: &Readings) -> Family {
     };
     let family = Family::of(name, scope, readings, (series, "received"));
     Family { note: Some(why.to_owned()), ..family }
+}
+
+/// Most machines have no such device, and need no row that says so.
+fn rdma(sample: &Sample, readings: &Readings) -> Option<Family> {
+    let there = sample.rdma.value.as_ref().map_or_else(|gap| gap.reason != Reason::Absent, |_| true);
+    let series = (&series::NODE_RDMA_RECEIVE_RATE, "received");
+    there.then(|| Family::of("node_rdma", Scope::Node, readings, series))
 }
 
 /// `isolated`: the job has namespaces of its own, as a container runtime makes them.

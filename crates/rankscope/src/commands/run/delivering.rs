@@ -1,0 +1,124 @@
+//! What is settled about delivery before the job starts: where to, into whose run, and what the job is told.
+
+use std::time::Duration;
+
+use crate::env_vars;
+use crate::mlflow::sink::{self, Sink};
+use crate::mlflow::{Client, Making, Plan, Settings, Trouble, create, fresh_token, run_context, tag_value};
+use crate::printer;
+use crate::store::Place;
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct MlflowOptions {
+    pub tracking_uri: Option<String>,
+    pub experiment: Option<String>,
+    pub run_name: Option<String>,
+    pub all_series: bool,
+    pub window_ms: Option<i64>,
+    pub set_status: bool,
+    pub export_run_id: bool,
+}
+
+/// The job, as far as its run needs to know it.
+pub struct Job<'a> {
+    pub key: &'a str,
+    pub rank: u32,
+    pub program: &'a str,
+    pub start_unix_ms: i64,
+}
+
+pub struct Delivering {
+    /// `None`: everything stays in the record.
+    settings: Option<Settings>,
+    pub plan: Plan,
+    /// Variables that the job gets.
+    pub overlay: Vec<(&'static str, String)>,
+}
+
+/// A server that does not answer must not keep the job from starting.
+const BEFORE_START: Duration = Duration::from_secs(5);
+
+impl Delivering {
+    pub fn prepare(options: &MlflowOptions, job: &Job) -> Delivering {
+        let settings = Settings::from_env(options.tracking_uri.as_deref()).unwrap_or_else(|error| {
+            printer::say(&format!("{error}; what is measured stays in the record"));
+            None
+        });
+        settings.iter().flat_map(|s| &s.warnings).for_each(|warning| printer::say(warning));
+        let mut made = Delivering {
+            plan: Plan {
+                server: settings.as_ref().map(Settings::server),
+                run_id: env_vars::mlflow_run_id(),
+                exported: false,
+                experiment: options.experiment.clone(),
+                run_name: options.run_name.clone(),
+                all_series: options.all_series,
+                window_ms: options.window_ms,
+                set_status: options.set_status,
+            },
+            settings,
+            overlay: Vec::new(),
+        };
+        if made.plan.run_id.is_some() {
+            if made.plan.asks_for_own_run() || options.export_run_id {
+                printer::say("MLFLOW_RUN_ID is set, so that run is written to and no other is made");
+            }
+            return made;
+        }
+        // Without a server to deliver to, the job's environment stays as it is.
+        if made.settings.is_none() {
+            return made;
+        }
+        match run_context(env_vars::mlflow_run_context().as_deref(), &tag_value(job.key), job.rank) {
+            Some(context) => made.overlay.push(("MLFLOW_RUN_CONTEXT", context)),
+            None => printer::say("MLFLOW_RUN_CONTEXT is not a JSON object: runs of the job can't be found"),
+        }
+        if options.export_run_id {
+            made.export(job);
+        }
+        made
+    }
+
+    fn export(&mut self, job: &Job) {
+        let Some(settings) = &self.settings else { return };
+        let making = Making {
+            plan: &self.plan,
+            job: &tag_value(job.key),
+            rank: job.rank,
+            token: &fresh_token(),
+            program: job.program,
+            start_unix_ms: job.start_unix_ms,
+        };
+        let run = Client::new(settings).and_then(|mut client| {
+            client.set_timeout(BEFORE_START);
+            create(&mut client, &making)
+        });
+        match run {
+            Ok(run) => {
+                self.overlay.push(("MLFLOW_RUN_ID", run.id.clone()));
+                self.plan.run_id = Some(run.id);
+                self.plan.exported = true;
+            }
+            Err(error) => printer::say(&format!(
+                "no run could be made before the start, so the job is told none: {}",
+                Trouble::Server(error)
+            )),
+        }
+    }
+
+    /// For the record.
+    pub fn noted(&self) -> Option<serde_json::Value> {
+        serde_json::to_value(&self.plan).ok()
+    }
+
+    pub fn start(self, place: Place, interval: Duration, window: Duration, verbose: bool) -> Option<Sink> {
+        let config =
+            sink::Config { settings: self.settings?, plan: self.plan, place, interval, window, verbose };
+        Sink::start(config)
+            .inspect_err(|error| {
+                printer::say(&format!("nothing reaches MLflow: no thread could be started ({error})"));
+            })
+            .ok()
+    }
+}

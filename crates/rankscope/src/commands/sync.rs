@@ -1,0 +1,149 @@
+//! `rankscope sync`: deliver what records hold and MLflow does not have yet. Can be interrupted and repeated.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::exit;
+use crate::mlflow::{ChildEnd, Client, Delivery, FolderLock, Phase, Plan, Settings};
+use crate::store::{self, Reader, Record};
+use crate::{clock, printer};
+
+pub struct Config {
+    pub dir: Option<PathBuf>,
+    pub store: Option<PathBuf>,
+    pub tracking_uri: Option<String>,
+    pub json: bool,
+}
+
+/// Another may be just finishing.
+const WAIT_FOR_OTHERS: Duration = Duration::from_secs(15);
+/// A recorder writes its heartbeat every few seconds; one that has been silent for so long is gone.
+const SILENT_MS: i64 = 60_000;
+
+pub fn sync(config: &Config) -> Result<u8, String> {
+    let (folder, files) = records(config)?;
+    let _lock = match lock(&folder) {
+        Ok(lock) => lock,
+        Err(text) => {
+            printer::say(&text);
+            return Ok(exit::FINDING);
+        }
+    };
+    let mut failed = false;
+    for file in &files {
+        match deliver(file, config) {
+            Ok(done) => done.print(config.json),
+            Err(error) => {
+                printer::say(&format!("{}: {error}", file.display()));
+                failed = true;
+            }
+        }
+    }
+    Ok(if failed { exit::FINDING } else { exit::DONE })
+}
+
+fn records(config: &Config) -> Result<(PathBuf, Vec<PathBuf>), String> {
+    let target = store::Target {
+        asked: config.store.clone(),
+        cwd: std::env::current_dir().ok(),
+        tmpdir: std::env::var_os("TMPDIR").map(PathBuf::from),
+        ..store::Target::default()
+    };
+    let given = match &config.dir {
+        Some(dir) => dir.clone(),
+        None => store::newest_folder(&target).ok_or("no record was found: give its folder")?,
+    };
+    if given.is_file() {
+        let folder = given.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+        return Ok((folder, vec![given]));
+    }
+    let files = store::records_in(&given);
+    if !files.is_empty() {
+        return Ok((given, files));
+    }
+    // A directory of such folders, as `--store` takes it.
+    let inside = store::Target { asked: Some(given.clone()), ..store::Target::default() };
+    let newest = store::newest_folder(&inside);
+    let newest = newest.ok_or_else(|| format!("{}: no record in it", given.display()))?;
+    let files = store::records_in(&newest);
+    Ok((newest, files))
+}
+
+fn lock(folder: &Path) -> Result<Option<FolderLock>, String> {
+    let until = Instant::now() + WAIT_FOR_OTHERS;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    loop {
+        match FolderLock::exclusive(folder) {
+            Ok(lock) => return Ok(lock),
+            Err(error) if error.raw_os_error() != Some(libc::EWOULDBLOCK) => {
+                return Err(format!("{}: {error}", folder.display()));
+            }
+            Err(_) if Instant::now() >= until => {
+                return Err(format!(
+                    "{}: its recorder, or another sync, is delivering it at this moment",
+                    folder.display()
+                ));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+        }
+    }
+}
+
+struct Done {
+    path: PathBuf,
+    urls: Vec<String>,
+    points: u64,
+    goes_on: bool,
+}
+
+impl Done {
+    fn print(&self, as_json: bool) {
+        if as_json {
+            let value: Value = json!({"record": self.path.display().to_string(), "runs": self.urls,
+                "points": self.points, "goes_on": self.goes_on});
+            return printer::data(&value.to_string());
+        }
+        let more = if self.goes_on { "; the job goes on" } else { "" };
+        let path = self.path.display();
+        match self.urls.is_empty() {
+            true => printer::say(&format!("{path}: no run to deliver to yet: rank 0 has none")),
+            false => printer::say(&format!("{path}: {} new points{more}", self.points)),
+        }
+        self.urls.iter().for_each(|url| printer::data(url));
+    }
+}
+
+fn deliver(path: &Path, config: &Config) -> Result<Done, String> {
+    let reader = Reader::open(path)?;
+    let record = reader.record().map_err(|e| e.to_string())?;
+    let plan: Plan =
+        record.delivery.clone().and_then(|plan| serde_json::from_value(plan).ok()).unwrap_or_default();
+    let settings = Settings::from_env(config.tracking_uri.as_deref()).map_err(|e| e.to_string())?;
+    let settings = match (settings, &plan.server) {
+        (Some(settings), _) => settings,
+        (None, Some(server)) => {
+            Settings::from_env(Some(server)).map_err(|e| e.to_string())?.ok_or("no MLflow server is known")?
+        }
+        (None, None) => return Err("no MLflow server is known: set MLFLOW_TRACKING_URI".to_owned()),
+    };
+    let client = Client::new(&settings).map_err(|e| e.to_string())?;
+    let goes_on = is_live(&record);
+    let end = ChildEnd::of(&record.attempt);
+    let phase = if goes_on { Phase::Running } else { Phase::Over(end.as_ref()) };
+    let mut delivery = Delivery::new(client, reader, plan).map_err(|e| e.to_string())?;
+    let result = delivery.step(phase);
+    let done = Done { path: path.to_owned(), urls: delivery.urls(), points: delivery.points, goes_on };
+    delivery.close();
+    match result {
+        Ok(()) => Ok(done),
+        Err(trouble) => Err(format!("{trouble} (run it again: it goes on where it stopped)")),
+    }
+}
+
+fn is_live(record: &Record) -> bool {
+    let silent = clock::unix_ms().saturating_sub(record.attempt.heartbeat_unix_ms);
+    let patience = SILENT_MS.saturating_add(record.interval_ms as i64 * 2);
+    record.attempt.ended_unix_ms.is_none() && silent < patience
+}

@@ -1,0 +1,84 @@
+//! The end of a delivery: a run of ours that nobody needs is taken back, statuses are set, and the end is told.
+
+use super::batch::batches;
+use super::delivery::Delivery;
+use super::ending::ChildEnd;
+use super::trouble::Trouble;
+use super::types::{Run, RunStatus, Tag};
+use super::whose::{How, has_foreign_content, status_after};
+
+impl Delivery {
+    /// A run that we made and that another has taken the place of: nobody needs it, unless somebody wrote to it.
+    pub(super) fn leave(&mut self) -> Result<(), Trouble> {
+        if !self.targets.iter().any(|t| t.how == How::Adopted) {
+            return Ok(());
+        }
+        for row in self.reader.delivery_runs(&self.server)? {
+            let stays = row.new.how != How::Created.as_str() || row.state != "open";
+            if stays || self.targets.iter().any(|t| t.run.id == row.new.run_id) {
+                continue;
+            }
+            let run = self.client.get_run(&row.new.run_id)?;
+            let state = match (run.deleted, has_foreign_content(&run)) {
+                (true, _) => "deleted",
+                (false, true) => "left",
+                (false, false) => {
+                    self.client.delete_run(&run.id)?;
+                    "deleted"
+                }
+            };
+            self.reader.set_state(row.id, state)?;
+        }
+        Ok(())
+    }
+
+    /// After the child's end: status, and how it ended.
+    pub(super) fn conclude(&mut self, end: &ChildEnd) -> Result<(), Trouble> {
+        // Told in an earlier delivery: what somebody has set since then stays.
+        if self.targets.iter().all(|t| t.row.state == "done") {
+            return Ok(());
+        }
+        let mut runs: Vec<(Run, bool)> = Vec::new();
+        for target in self.targets.iter().filter(|t| t.how != How::Adopted) {
+            if target.how == How::Created || self.plan.set_status {
+                runs.push((self.client.get_run(&target.run.id)?, true));
+            }
+        }
+        for row in self.reader.delivery_runs(&self.server)?.iter().filter(|row| row.state == "left") {
+            runs.push((self.client.get_run(&row.new.run_id)?, true));
+        }
+        let newest = self.targets.last().map(|t| t.run.id.clone());
+        let of_child = self.who.of_own_child(&self.found);
+        runs.extend(of_child.into_iter().map(|run| (run.clone(), newest.as_ref() == Some(&run.id))));
+        for (run, last) in &runs {
+            if let Some(status) = status_after(run.status, end, *last) {
+                let over = !matches!(run.status, RunStatus::Running | RunStatus::Scheduled);
+                let end_ms = run.end_time_ms.filter(|_| over).unwrap_or(end.unix_ms);
+                self.client.update_run(&run.id, status, Some(end_ms))?;
+            }
+        }
+        if let Some(target) = self.targets.last() {
+            for batch in batches(Vec::new(), self.end_tags(end)) {
+                self.client.log_batch(&target.run.id, &batch)?;
+            }
+        }
+        for target in &self.targets {
+            self.reader.set_state(target.row.id, "done")?;
+        }
+        Ok(())
+    }
+
+    /// Rank 0 speaks for the job; of others only a failure is told.
+    fn end_tags(&self, end: &ChildEnd) -> Vec<Tag> {
+        let texts = match self.who.rank {
+            0 => end.tags(),
+            _ if !end.is_failure() => Vec::new(),
+            rank => {
+                let told = serde_json::json!({"reason": end.reason, "code": end.exit_code, "signal": end.signal,
+                    "ended_unix_ms": end.unix_ms, "node": self.record.node});
+                vec![(format!("rankscope.failed.rank_{rank}"), told.to_string())]
+            }
+        };
+        texts.iter().filter_map(|(key, value)| Tag::new(key, value).ok()).collect()
+    }
+}

@@ -1,0 +1,210 @@
+//! The thread that delivers while the job runs. It reads the store and never meets the sampler; whatever fails here,
+//! the job goes on and everything stays in the store.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use super::client::Client;
+use super::delivery::{Delivery, Phase};
+use super::ending::ChildEnd;
+use super::lock::FolderLock;
+use super::plan::Plan;
+use super::settings::Settings;
+use super::trouble::Trouble;
+use crate::printer;
+use crate::store::{Place, Reader};
+
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+/// Between attempts once the job has ended.
+const LAST_RETRY: Duration = Duration::from_millis(500);
+/// Of the store: the last commit may still be under way.
+const SETTLE: Duration = Duration::from_millis(100);
+const STACK: usize = 1 << 20;
+
+pub struct Config {
+    pub settings: Settings,
+    pub plan: Plan,
+    pub place: Place,
+    pub interval: Duration,
+    pub window: Duration,
+    pub verbose: bool,
+}
+
+pub struct Sink {
+    place: Place,
+    tell: Sender<Last>,
+    done: Receiver<Outcome>,
+}
+
+/// The end of the job, and until when everything has to be done.
+struct Last {
+    end: ChildEnd,
+    deadline: Instant,
+}
+
+/// What became of the delivery.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Where a browser shows the runs, oldest first.
+    pub urls: Vec<String>,
+    /// What the user has to know and to do, in one line.
+    pub problem: Option<String>,
+}
+
+impl Sink {
+    pub fn start(config: Config) -> std::io::Result<Sink> {
+        let (tell, told) = mpsc::channel();
+        let (answer, done) = mpsc::channel();
+        let place = config.place.clone();
+        std::thread::Builder::new().name("rankscope-mlflow".to_owned()).stack_size(STACK).spawn(
+            move || {
+                let outcome = Thread::new(config).run(&told);
+                // Nobody listens any more when it came too late.
+                let _ = answer.send(outcome);
+            },
+        )?;
+        Ok(Sink { place, tell, done })
+    }
+
+    /// Delivers what is left, then the status. Returns at `deadline` at the latest.
+    pub fn finish(self, end: ChildEnd, deadline: Instant) -> Outcome {
+        let _ = self.tell.send(Last { end, deadline });
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.done.recv_timeout(left).unwrap_or_else(|_| {
+            let path = self.place.path();
+            let later =
+                path.map(|path| format!("; `rankscope sync {}` delivers the rest", folder(&path).display()));
+            let problem = format!("MLflow did not answer in time{}", later.unwrap_or_default());
+            Outcome { urls: Vec::new(), problem: Some(problem) }
+        })
+    }
+}
+
+struct Thread {
+    config: Config,
+    delivery: Option<Delivery>,
+    said: HashSet<String>,
+    shown: bool,
+    /// Held while we deliver, so that `sync` does not do the same at once.
+    lock: Option<FolderLock>,
+    started: Instant,
+}
+
+impl Thread {
+    fn new(config: Config) -> Thread {
+        Thread {
+            config,
+            delivery: None,
+            said: HashSet::new(),
+            shown: false,
+            lock: None,
+            started: Instant::now(),
+        }
+    }
+
+    fn run(mut self, told: &Receiver<Last>) -> Outcome {
+        let mut backoff = Duration::ZERO;
+        loop {
+            match told.recv_timeout(self.until_next_window().max(backoff)) {
+                Ok(last) => return self.last(&last),
+                Err(RecvTimeoutError::Disconnected) => return Outcome::default(),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            backoff = match self.step(Phase::Running) {
+                Ok(()) => Duration::ZERO,
+                Err(trouble) => {
+                    self.say_once(&trouble);
+                    let next = (backoff * 2).max(self.config.window).min(LONGEST_BACKOFF);
+                    next.max(trouble.retry_after().unwrap_or_default().min(LONGEST_BACKOFF * 10))
+                }
+            };
+        }
+    }
+
+    /// A window is there once the first sample of the next has come.
+    fn until_next_window(&self) -> Duration {
+        let window = self.config.window.as_secs_f64().max(0.05);
+        let late = (self.config.interval + SETTLE).as_secs_f64();
+        let now = self.started.elapsed().as_secs_f64();
+        let next = ((now - late) / window).floor() * window + window + late;
+        Duration::from_secs_f64((next - now).max(0.01)).min(LONGEST_SLEEP)
+    }
+
+    fn step(&mut self, phase: Phase) -> Result<(), Trouble> {
+        if self.delivery.is_none() {
+            let Some(path) = self.config.place.path() else { return Ok(()) };
+            let reader = Reader::open(&path).map_err(Trouble::Store)?;
+            let client = Client::new(&self.config.settings)?;
+            self.lock = path.parent().and_then(FolderLock::shared);
+            self.delivery = Some(Delivery::new(client, reader, self.config.plan.clone())?);
+        }
+        let Some(delivery) = &mut self.delivery else { return Ok(()) };
+        delivery.step(phase)?;
+        if let Some(url) = delivery.urls().last().filter(|_| self.config.verbose && !self.shown) {
+            printer::say(&format!("metrics go to {url}"));
+            self.shown = true;
+        }
+        Ok(())
+    }
+
+    fn last(mut self, last: &Last) -> Outcome {
+        let problem = loop {
+            let left = last.deadline.saturating_duration_since(Instant::now());
+            if let Some(delivery) = &mut self.delivery {
+                delivery.client.set_timeout(left.max(LAST_RETRY));
+            }
+            let result = self.step(Phase::Over(Some(&last.end)));
+            let waits_for_rank_0 = self.delivery.as_ref().is_some_and(|d| d.urls().is_empty());
+            let time_left = left > LAST_RETRY * 2;
+            match result {
+                Ok(()) if !(waits_for_rank_0 && time_left) => break None,
+                Ok(()) => {}
+                Err(trouble) if !(trouble.is_transient() && time_left) => break Some(trouble),
+                Err(trouble) => self.say_once(&trouble),
+            }
+            std::thread::sleep(LAST_RETRY);
+        };
+        let urls = self.delivery.as_ref().map(Delivery::urls).unwrap_or_default();
+        let path = self.config.place.path();
+        let problem = match (problem, &path) {
+            (Some(trouble), Some(path)) => Some(self.rest(&trouble, path)),
+            (Some(trouble), None) => Some(format!("nothing reached MLflow: {trouble}")),
+            (None, None) => Some("nothing reached MLflow: the record is in memory only".to_owned()),
+            (None, Some(_)) if urls.is_empty() => Some(
+                "nothing reached MLflow: rank 0 has no run yet; `rankscope sync` can deliver it later"
+                    .to_owned(),
+            ),
+            (None, Some(_)) => None,
+        };
+        if let Some(delivery) = self.delivery {
+            delivery.close();
+        }
+        Outcome { urls, problem }
+    }
+
+    fn rest(&self, trouble: &Trouble, path: &Path) -> String {
+        let why = match self.said.contains(&trouble.cause()) {
+            true => String::new(),
+            false => format!(" ({trouble})"),
+        };
+        format!(
+            "not everything reached MLflow{why}; `rankscope sync {}` delivers the rest",
+            folder(path).display()
+        )
+    }
+
+    fn say_once(&mut self, trouble: &Trouble) {
+        if self.said.insert(trouble.cause()) {
+            printer::say(&format!(
+                "MLflow: {trouble}; the job goes on, what is measured stays in the record"
+            ));
+        }
+    }
+}
+
+fn folder(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(path).to_owned()
+}

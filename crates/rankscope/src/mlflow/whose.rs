@@ -1,0 +1,180 @@
+//! Whose run it is: decisions about runs that were found, without any I/O.
+//!
+//! Attach (a run id was given) → adopt (runs that the child created carry our tags) → create (none came) → hand over
+//! (one came later). Of several runs of one script each gets the windows it lived through.
+
+use std::time::Duration;
+
+use super::ending::ChildEnd;
+use super::plan::{CREATED, JOB, RANK};
+use super::types::{Run, RunStatus};
+
+/// A tagged run may appear so long after the start before we make our own.
+pub const WAIT_FOR_RUN: Duration = Duration::from_secs(60);
+/// A search at least this often.
+const SLOWEST: Duration = Duration::from_secs(60);
+/// Clocks of nodes may differ by this much.
+const SKEW_MS: i64 = 60_000;
+
+/// Who looks for a run.
+#[derive(Clone, Debug, Default)]
+pub struct Who {
+    /// As in the tag.
+    pub job: String,
+    pub rank: u32,
+    pub attempt_unix_ms: i64,
+    /// Tag of the run that we made, or tried to make.
+    pub token: Option<String>,
+}
+
+/// How a run came to be written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    Attached,
+    Adopted,
+    Created,
+}
+
+impl How {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            How::Attached => "attached",
+            How::Adopted => "adopted",
+            How::Created => "created",
+        }
+    }
+}
+
+impl Who {
+    fn has_tags(&self, run: &Run) -> bool {
+        run.tag(JOB) == Some(&self.job) && !run.deleted
+    }
+
+    fn is_own_rank(&self, run: &Run) -> bool {
+        run.tag(RANK).is_some_and(|r| r.parse() == Ok(self.rank))
+    }
+
+    /// Runs that our own child created in this attempt, nested ones too.
+    pub fn of_own_child<'a>(&self, found: &'a [Run]) -> Vec<&'a Run> {
+        // Child and recorder have one clock; earlier runs are those of an earlier attempt with the same KEY.
+        let ours = |run: &&Run| {
+            self.has_tags(run)
+                && run.tag(CREATED).is_none()
+                && self.is_own_rank(run)
+                && run.start_time_ms.is_some_and(|start| start >= self.attempt_unix_ms)
+        };
+        found.iter().filter(ours).collect()
+    }
+
+    /// The runs to write into, oldest first, outermost ones only: those of our own child, else the one we made, else
+    /// those of the lowest rank that has any.
+    pub fn pick<'a>(&self, found: &'a [Run]) -> Vec<(&'a Run, How)> {
+        let own = self.of_own_child(found);
+        if !own.is_empty() {
+            return outermost(&own).into_iter().map(|run| (run, How::Adopted)).collect();
+        }
+        let lives = |run: &&Run| {
+            let end = run.end_time_ms.unwrap_or(i64::MAX);
+            self.has_tags(run)
+                && !self.is_own_rank(run)
+                && end >= self.attempt_unix_ms.saturating_sub(SKEW_MS)
+        };
+        let others: Vec<&Run> = found.iter().filter(lives).collect();
+        let (made, of_scripts): (Vec<&Run>, Vec<&Run>) =
+            others.iter().partition(|r| r.tag(CREATED).is_some());
+        for group in [of_scripts, made] {
+            let rank = |run: &Run| run.tag(RANK).and_then(|r| r.parse::<u32>().ok()).unwrap_or(u32::MAX);
+            if let Some(lowest) = group.iter().map(|run| rank(run)).min() {
+                let of_lowest: Vec<&Run> = group.into_iter().filter(|run| rank(run) == lowest).collect();
+                return outermost(&of_lowest).into_iter().map(|run| (run, How::Adopted)).collect();
+            }
+        }
+        let made = found
+            .iter()
+            .filter(|run| !run.deleted && self.token.is_some() && run.tag(CREATED) == self.token.as_deref());
+        made.take(1).map(|run| (run, How::Created)).collect()
+    }
+
+    /// Rank 0 makes the run of a job; the others wait for it.
+    pub fn may_create(&self) -> bool {
+        self.rank == 0
+    }
+}
+
+fn outermost<'a>(runs: &[&'a Run]) -> Vec<&'a Run> {
+    let is_among = |id: &str| runs.iter().any(|r| r.id == id);
+    let mut outer: Vec<&Run> =
+        runs.iter().copied().filter(|run| !run.tag("mlflow.parentRunId").is_some_and(is_among)).collect();
+    outer.sort_by(|a, b| (a.start_time_ms, &a.id).cmp(&(b.start_time_ms, &b.id)));
+    outer
+}
+
+/// From when to when a run lived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    pub start_ms: i64,
+    pub end_ms: Option<i64>,
+}
+
+impl Life {
+    pub fn of(run: &Run) -> Life {
+        let over = !matches!(run.status, RunStatus::Running | RunStatus::Scheduled);
+        Life { start_ms: run.start_time_ms.unwrap_or(0), end_ms: run.end_time_ms.filter(|_| over) }
+    }
+
+    fn lived_through(&self, window: (i64, i64)) -> bool {
+        self.start_ms < window.1 && self.end_ms.is_none_or(|end| end > window.0)
+    }
+}
+
+/// Whether run `at` of these, oldest first, gets a window (start, end]. What no run lived through is not lost: it goes
+/// to the run before it, and before the first run to the first.
+pub fn gets(lives: &[Life], at: usize, window: (i64, i64)) -> bool {
+    if lives.iter().any(|life| life.lived_through(window)) {
+        return lives.get(at).is_some_and(|life| life.lived_through(window));
+    }
+    at == lives.iter().rposition(|life| life.start_ms < window.1).unwrap_or(0)
+}
+
+/// When to look for runs: each window after something changed, then less and less often.
+#[derive(Clone, Copy, Debug)]
+pub struct Cadence {
+    first: Duration,
+    wait: Duration,
+}
+
+impl Cadence {
+    pub fn new(window: Duration) -> Cadence {
+        let first = window.min(SLOWEST);
+        Cadence { first, wait: first }
+    }
+
+    /// How long until the next search.
+    pub fn after(&mut self, changed: bool) -> Duration {
+        self.wait = if changed { self.first } else { (self.wait * 3 / 2).min(SLOWEST) };
+        self.wait
+    }
+}
+
+/// What becomes of the status of a run that the child created, after the child's end. `last`: no outermost run of the
+/// child began later. A FAILED or KILLED that the script set stays.
+pub fn status_after(now: RunStatus, end: &ChildEnd, last: bool) -> Option<RunStatus> {
+    let told = end.status();
+    match now {
+        RunStatus::Running | RunStatus::Scheduled => Some(told),
+        RunStatus::Finished if last && told != RunStatus::Finished => Some(told),
+        RunStatus::Finished | RunStatus::Failed | RunStatus::Killed | RunStatus::Other => None,
+    }
+}
+
+/// Whether there is anything in a run of ours that we did not write.
+pub fn has_foreign_content(run: &Run) -> bool {
+    let ours = |key: &str| key.starts_with("rankscope.") || key.starts_with("mlflow.");
+    !run.params.is_empty()
+        || run.metrics.iter().any(|m| !m.key.starts_with("system/"))
+        || run.tags.iter().any(|t| !ours(t.key()))
+}
+
+#[cfg(test)]
+#[path = "whose_tests.rs"]
+mod tests;

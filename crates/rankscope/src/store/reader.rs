@@ -1,0 +1,234 @@
+//! A second connection to a record: what the writer has committed, oldest first, also while it writes.
+//!
+//! Every read is short (a bounded number of rows): where the journal is not a WAL a reader keeps the writer waiting.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rankscope_core::deliver::scopes::{Provenance, StoredGap, StoredOrigin};
+use rankscope_core::deliver::{StoredSeries, StoredValue, StoredWindow};
+use rankscope_core::series::{Class, Kind, Scope};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+
+use super::schema;
+
+/// Longest wait for the writer.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// A record that is read, and in which deliveries are noted.
+#[derive(Debug)]
+pub struct Reader {
+    pub(super) conn: Connection,
+    path: PathBuf,
+}
+
+/// What a record says about itself.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    pub job: String,
+    pub rank: Option<u32>,
+    pub world_size: Option<u32>,
+    /// Name of the node; empty: the recorder never came to know it.
+    pub node: String,
+    pub program: String,
+    pub interval_ms: f64,
+    pub window_ms: f64,
+    pub delivery: Option<serde_json::Value>,
+    pub attempt: Attempt,
+}
+
+/// The one start of the job that a record is about.
+#[derive(Clone, Debug, Default)]
+pub struct Attempt {
+    pub start_unix_ms: i64,
+    pub start_boottime_ns: i64,
+    pub heartbeat_unix_ms: i64,
+    pub ended_unix_ms: Option<i64>,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub reason: Option<String>,
+}
+
+impl Reader {
+    pub fn open(path: &Path) -> Result<Reader, String> {
+        let say = |error: rusqlite::Error| format!("{}: {error}", path.display());
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(path, flags).map_err(say)?;
+        conn.busy_timeout(BUSY).map_err(say)?;
+        conn.execute_batch(
+            "PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;",
+        )
+        .map_err(say)?;
+        let pragma = |name: &str| conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0));
+        if pragma("application_id").map_err(say)? != schema::APPLICATION_ID {
+            return Err(format!("{}: not a record of rankscope", path.display()));
+        }
+        let version = pragma("user_version").map_err(say)?;
+        if version != schema::VERSION {
+            let ours = schema::VERSION;
+            return Err(format!(
+                "{}: a record of version {version}, this rankscope reads {ours}",
+                path.display()
+            ));
+        }
+        Ok(Reader { conn, path: path.to_owned() })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves one plain file if nobody else has it open.
+    pub fn close(self) {
+        schema::leave_plain(&self.conn);
+    }
+
+    pub fn record(&self) -> rusqlite::Result<Record> {
+        let mut record = Record { attempt: self.attempt()?, ..Record::default() };
+        let mut query = self.conn.prepare("SELECT key, CAST(value AS TEXT) FROM meta")?;
+        let rows = query.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+        for row in rows {
+            let (key, value) = row?;
+            match key.as_str() {
+                "job" => record.job = value,
+                "rank" => record.rank = value.parse().ok(),
+                "world_size" => record.world_size = value.parse().ok(),
+                "node" => record.node = value,
+                "boot_id" if record.node.is_empty() => record.node = value.chars().take(8).collect(),
+                "program" => record.program = value,
+                "interval_ms" => record.interval_ms = value.parse().unwrap_or(0.0),
+                "window_ms" => record.window_ms = value.parse().unwrap_or(0.0),
+                "delivery" => record.delivery = serde_json::from_str(&value).ok(),
+                _ => {}
+            }
+        }
+        Ok(record)
+    }
+
+    pub fn attempt(&self) -> rusqlite::Result<Attempt> {
+        let sql = "SELECT start_unix_ms, start_boottime_ns, heartbeat_unix_ms, ended_unix_ms, exit_code, signal, reason
+            FROM attempt";
+        self.conn.query_row(sql, [], |row| {
+            Ok(Attempt {
+                start_unix_ms: row.get(0)?,
+                start_boottime_ns: row.get(1)?,
+                heartbeat_unix_ms: row.get(2)?,
+                ended_unix_ms: row.get(3)?,
+                exit_code: row.get(4)?,
+                signal: row.get(5)?,
+                reason: row.get(6)?,
+            })
+        })
+    }
+
+    /// Series whose words this version knows.
+    pub fn series(&self) -> rusqlite::Result<Vec<StoredSeries>> {
+        let mut query =
+            self.conn.prepare("SELECT id, name, unit, kind, scope, class FROM series ORDER BY id")?;
+        let rows = query.query_map([], |row| Ok(series(row)))?;
+        Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
+    /// Windows after the one with this id, oldest first.
+    pub fn windows_after(&self, id: i64, at_most: usize) -> rusqlite::Result<Vec<StoredWindow>> {
+        let sql = "SELECT id, start_unix_ms, end_unix_ms, last_unix_ms, last_boottime_ns FROM window
+            WHERE id > ?1 ORDER BY id LIMIT ?2";
+        let mut windows: Vec<StoredWindow> = self
+            .conn
+            .prepare_cached(sql)?
+            .query_map(params![id, at_most as i64], |row| {
+                Ok(StoredWindow {
+                    id: row.get(0)?,
+                    start_unix_ms: row.get(1)?,
+                    end_unix_ms: row.get(2)?,
+                    last_unix_ms: row.get(3)?,
+                    last_boottime_ns: row.get(4)?,
+                    values: Vec::new(),
+                })
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+        let sql = "SELECT series_id, n, mean, min, max, last FROM window_value WHERE window_id = ?1";
+        let mut values = self.conn.prepare_cached(sql)?;
+        for window in &mut windows {
+            window.values = values.query_map([window.id], value)?.collect::<rusqlite::Result<_>>()?;
+        }
+        Ok(windows)
+    }
+
+    /// The last value of a series within these windows.
+    pub fn last_value(&self, series: i64, windows: (i64, i64)) -> rusqlite::Result<Option<f64>> {
+        let sql = "SELECT last FROM window_value WHERE window_id BETWEEN ?2 AND ?3 AND series_id = ?1
+            ORDER BY window_id DESC LIMIT 1";
+        self.conn
+            .prepare_cached(sql)?
+            .query_row(params![series, windows.0, windows.1], |row| row.get(0))
+            .optional()
+    }
+
+    /// Changes when `provenance` does.
+    pub fn provenance_version(&self) -> rusqlite::Result<[i64; 4]> {
+        let sql = "SELECT (SELECT count(*) FROM series), (SELECT coalesce(max(id), 0) FROM origin),
+            (SELECT coalesce(max(id), 0) FROM missing), (SELECT count(until_unix_ms) FROM missing)";
+        self.conn
+            .prepare_cached(sql)?
+            .query_row([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))
+    }
+
+    pub fn provenance(&self) -> rusqlite::Result<Provenance> {
+        let origins = self
+            .conn
+            .prepare(
+                "SELECT series_id, since_unix_ms, identity, source, level, note FROM origin ORDER BY id",
+            )?
+            .query_map([], |row| {
+                Ok(StoredOrigin {
+                    series: row.get(0)?,
+                    since_unix_ms: row.get(1)?,
+                    identity: row.get(2)?,
+                    source: row.get(3)?,
+                    level: row.get(4)?,
+                    note: row.get(5)?,
+                })
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+        let gaps = self
+            .conn
+            .prepare(
+                "SELECT series_id, reason, detail, since_unix_ms, until_unix_ms FROM missing ORDER BY id",
+            )?
+            .query_map([], |row| {
+                Ok(StoredGap {
+                    series: row.get(0)?,
+                    reason: row.get(1)?,
+                    detail: row.get(2)?,
+                    since_unix_ms: row.get(3)?,
+                    until_unix_ms: row.get(4)?,
+                })
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(Provenance { series: self.series()?, origins, gaps })
+    }
+}
+
+fn series(row: &Row) -> Option<StoredSeries> {
+    let word = |at: usize| row.get::<_, String>(at).ok();
+    Some(StoredSeries {
+        id: row.get(0).ok()?,
+        name: word(1)?,
+        unit: word(2)?,
+        kind: Kind::parse(&word(3)?)?,
+        scope: Scope::parse(&word(4)?)?,
+        class: Class::parse(&word(5)?)?,
+    })
+}
+
+fn value(row: &Row) -> rusqlite::Result<StoredValue> {
+    Ok(StoredValue {
+        series: row.get(0)?,
+        n: row.get(1)?,
+        mean: row.get(2)?,
+        min: row.get(3)?,
+        max: row.get(4)?,
+        last: row.get(5)?,
+    })
+}

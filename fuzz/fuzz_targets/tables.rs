@@ -1,0 +1,30 @@
+//! Tables of devices: /proc/net/dev, io.stat, blkio.throttle.io_service_bytes; and which interfaces count.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rankscope_core::interfaces::{self, Interface, Netdev};
+use rankscope_core::parse::{block_io, net_dev};
+
+fuzz_target!(|text: &[u8]| {
+    let mut devices = Vec::new();
+    block_io::io_stat(text, &mut devices);
+    block_io::io_service_bytes(text, &mut devices);
+    let mut known: Vec<(u32, u32)> = devices.iter().map(|d| (d.major, d.minor)).collect();
+    known.sort_unstable();
+    known.dedup();
+    assert_eq!(known.len(), devices.len(), "a device is there twice");
+
+    let parsed = net_dev::parse(text);
+    let described = parsed.iter().map(|i| Interface {
+        name: i.name.clone(),
+        physical: i.receive % 2 == 0,
+        bridged: i.transmit % 3 == 0,
+    });
+    let all: Vec<Interface> = described.collect();
+    for netdev in [Netdev::Budget, Netdev::NoBudget, Netdev::Unknown] {
+        let (scope, why) = interfaces::scope(netdev, &all);
+        assert!(!why.is_empty());
+        let counted = interfaces::counted(scope, &all);
+        assert!(all.iter().zip(&counted).all(|(i, counted)| !*counted || i.name != "lo"));
+    }
+});

@@ -1,0 +1,114 @@
+"""What a record says that MLflow must have, worked out anew from the store's tables, and what MLflow has."""
+
+import sqlite3
+from pathlib import Path
+
+import mlflow
+
+MAX_TOO = "container_memory_working_set_megabytes"
+
+
+class Record:
+    def __init__(self, path):
+        self.path = Path(path)
+        self.db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)
+
+    @classmethod
+    def only(cls, directory):
+        files = sorted(Path(directory).rglob("*.sqlite"))
+        assert len(files) == 1, files
+        return cls(files[0])
+
+    def meta(self, key):
+        row = self.db.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
+        return row[0] if row else None
+
+    def runs(self):
+        """Run id → (row id, how, start, state)."""
+        query = "SELECT run_id, id, how, start_unix_ms, state FROM delivery_run ORDER BY id"
+        return {row[0]: row[1:] for row in self.db.execute(query)}
+
+    def windows(self):
+        query = (
+            "SELECT id, start_unix_ms, end_unix_ms, last_unix_ms, last_boottime_ns FROM window ORDER BY id"
+        )
+        return self.db.execute(query).fetchall()
+
+    def delivered(self, run):
+        query = "SELECT window_id FROM delivery WHERE delivery_run_id = ? ORDER BY window_id"
+        return [row[0] for row in self.db.execute(query, [run])]
+
+    def points(self, run_id, series="core", rank="rank_0"):
+        """(key, value, timestamp, step) of every window that the run has: none of them merged."""
+        run, _, run_start, _ = self.runs()[run_id]
+        start_ms, start_ns = self.db.execute(
+            "SELECT start_unix_ms, start_boottime_ns FROM attempt"
+        ).fetchone()
+        classes = ("core",) if series == "core" else ("core", "all")
+        has = set(self.delivered(run))
+        constants, points = {}, set()
+        for window, _, _, unix_ms, boottime_ns in self.windows():
+            if window not in has:
+                continue
+            nanoseconds = (start_ms - run_start) * 10**6 + boottime_ns - start_ns
+            step = max(1, nanoseconds // 10**9)
+            query = (
+                "SELECT s.name, s.kind, s.scope, s.class, v.mean, v.max, v.last "
+                "FROM window_value v JOIN series s ON s.id = v.series_id WHERE v.window_id = ?"
+            )
+            for name, kind, scope, delivery, mean, highest, last in self.db.execute(query, [window]):
+                if delivery not in classes:
+                    continue
+                subject = f"node_{self.meta('node')}" if scope == "node" else rank
+                key = f"system/{subject}/{name}"
+                value = mean if kind == "gauge" else last
+                if kind == "constant":
+                    if constants.get(key) == value:
+                        continue
+                    constants[key] = value
+                points.add((key, value, unix_ms, step))
+                if name == MAX_TOO:
+                    points.add((f"{key}_max", highest, unix_ms, step))
+        return points
+
+
+def rows(server, run_id):
+    """What the server's database has."""
+    query = "SELECT key, value, timestamp, step FROM metrics WHERE run_uuid = ? AND key LIKE 'system/%'"
+    return server.sql(query, run_id)
+
+
+def history(server, run_id):
+    """The same through MLflow's own client."""
+    client = mlflow.MlflowClient(server.uri)
+    keys = [key for key in client.get_run(run_id).data.metrics if key.startswith("system/")]
+    points = [point for key in keys for point in client.get_metric_history(run_id, key)]
+    return [(point.key, point.value, point.timestamp, point.step) for point in points]
+
+
+def check_run(server, record, run_id, **options):
+    """Everything that is noted as delivered is there, once, and nothing else."""
+    expected = record.points(run_id, **options)
+    in_database = rows(server, run_id)
+    assert len(in_database) == len(set(in_database)), "a point is there twice"
+    assert set(in_database) == expected
+    assert sorted(history(server, run_id)) == sorted(expected)
+    assert all(step >= 1 for _, _, _, step in expected)
+    return expected
+
+
+def tagged(server, job):
+    """Run id → (status, end time, tags) of every run with the job's tag that is not deleted."""
+    query = (
+        "SELECT r.run_uuid, r.status, r.end_time FROM runs r JOIN tags t ON t.run_uuid = r.run_uuid "
+        "WHERE t.key = 'rankscope.job' AND t.value = ? AND r.lifecycle_stage = 'active' ORDER BY r.start_time"
+    )
+    return {run: (status, end, tags(server, run)) for run, status, end in server.sql(query, job)}
+
+
+def tags(server, run_id):
+    return dict(server.sql("SELECT key, value FROM tags WHERE run_uuid = ?", run_id))
+
+
+def status(server, run_id):
+    return server.sql("SELECT status FROM runs WHERE run_uuid = ?", run_id)[0][0]
