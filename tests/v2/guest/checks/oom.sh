@@ -8,6 +8,8 @@ for group in 0 1; do
     set_file "$LEAF/memory.oom.group" $group
     poll "$LEAF" "readings$group"
     container rankscope run --interval 0.1 --window 1 --store "$DATA/store/$group" -- sh -c '
+        helper hold 60 > /dev/null &
+        sleep 2
         (echo 1000 > /proc/self/oom_score_adj; exec helper grow 300 20) &
         code=0
         wait $! || code=$?
