@@ -41,6 +41,18 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// A cgroup as a person tells it from others: its last two parts, ids cut short.
+pub fn cgroup_path(path: &str) -> String {
+    let part = |p: &str| match p.chars().count() {
+        0..=24 => p.to_owned(),
+        _ => format!("{}…", p.chars().take(16).collect::<String>()),
+    };
+    let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
+    let last: Vec<String> = parts.iter().rev().take(2).rev().map(|p| part(p)).collect();
+    let above = if parts.len() > 2 { "…" } else { "" };
+    format!("{above}/{}", last.join("/"))
+}
+
 /// Left-aligned columns, two blanks apart; the last is not padded.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -62,6 +74,9 @@ mod tests {
     fn numbers_as_people_read_them() {
         assert_eq!(bytes(268_435_456.0), "268.4 MB");
         assert_eq!(bytes(68_719_476_736.0), "68.7 GB");
+        assert_eq!(cgroup_path("/"), "/");
+        assert_eq!(cgroup_path("/slurm/job_7"), "/slurm/job_7");
+        assert_eq!(cgroup_path("/k/b/pod6f1c9c1e-0000-4000-8000-01/c1"), "…/pod6f1c9c1e-0000…/c1");
         assert_eq!(number(0.5), "0.5");
         assert_eq!(number(2048.0), "2048");
         assert_eq!(number(100.0), "100");

@@ -74,7 +74,7 @@ impl Report {
                 "node": self.node,
             },
             "thread_hint": self.ceiling.as_ref().map(|c| c.threads),
-            "thread_hint_why": self.ceiling.as_ref().map(|c| c.why.as_str()),
+            "thread_hint_why": self.ceiling.as_ref().map(CpuCeiling::why),
             "families": self.families.iter().map(Family::json).collect::<Vec<_>>(),
         })
     }
@@ -88,7 +88,7 @@ impl Report {
         }
         let head = ["WHOSE", "WHAT", "NOW", "LIMIT", "SAME FOR RANKS HERE", "READ FROM"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
-        let shown = || self.families.iter().filter(|f| !f.is_off());
+        let shown = || self.families.iter().filter(|f| !f.is_void(self.container));
         rows.extend(shown().map(Family::row));
         text.push('\n');
         text.push_str(&printer::table(&rows));
@@ -105,7 +105,8 @@ impl Report {
     fn lesson(&self) -> String {
         let mut lines = Vec::new();
         if let (Some(total), Some((limit, level))) = (self.node_memory, &self.memory_limit) {
-            let at = level.as_deref().map(|l| format!(", set at {l}")).unwrap_or_default();
+            let at =
+                level.as_deref().map(|l| format!(", set at {}", printer::cgroup_path(l))).unwrap_or_default();
             lines.push(format!(
                 "Memory: free, top and psutil show the node's {}; this job may use {}{at}.",
                 bytes(total as f64),
@@ -115,7 +116,8 @@ impl Report {
         match &self.ceiling {
             Some(c) => lines.push(format!(
                 "Threads: {} at once ({}). OMP_NUM_THREADS and data loader workers beyond that wait for each other.",
-                c.threads, c.why
+                c.threads,
+                c.in_short()
             )),
             None => lines.push("Threads: neither quota, cpuset nor affinity could be read.".to_owned()),
         }

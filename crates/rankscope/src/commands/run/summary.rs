@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::ceiling::CpuCeiling;
 use crate::mlflow::Outcome;
-use crate::printer::{bytes, number};
+use crate::printer::{bytes, cgroup_path, number};
 use crate::store::Finished;
 use crate::supervise::ExitKind;
 
@@ -80,8 +80,10 @@ fn memory(facts: &Facts) -> String {
     let mut line = format!("  memory   peak working set {}", bytes(m.peak_working_set as f64));
     match (m.limit, m.peak_percentage) {
         (Some(limit), Some(share)) => {
-            let level =
-                m.level.as_deref().map_or("by a level that is not visible".to_owned(), |l| format!("at {l}"));
+            let level = m
+                .level
+                .as_deref()
+                .map_or("by a level that is not visible".to_owned(), |l| format!("at {}", cgroup_path(l)));
             line.push_str(&format!(" of {} ({share:.1} %), limit set {level}", bytes(limit as f64)));
         }
         _ => line.push_str(", no limit visible"),
@@ -111,7 +113,7 @@ fn cpu(facts: &Facts) -> String {
             "; throttled in {:.1} % of periods ({:.1} s), quota at {}",
             t.percentage(),
             t.seconds,
-            t.level
+            cgroup_path(&t.level)
         )),
         _ => line.push_str("; never throttled"),
     }

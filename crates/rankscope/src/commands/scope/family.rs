@@ -8,7 +8,7 @@ use rankscope_core::sample::Sample;
 use rankscope_core::series::{self, Scope, Series};
 use serde_json::{Value, json};
 
-use crate::printer::{bytes, number};
+use crate::printer::{bytes, cgroup_path, number};
 use crate::sources::Sources;
 use crate::sources::cgroup::Place;
 
@@ -125,9 +125,10 @@ impl Family {
         })
     }
 
-    /// Not asked for: a person needs no row that says so.
-    pub fn is_off(&self) -> bool {
-        self.now.as_ref().is_err_and(|why| why.starts_with("off:"))
+    /// A person needs no row for what was not asked for, nor for a container where there is none.
+    pub fn is_void(&self, container: bool) -> bool {
+        let of_no_container = !container && self.scope == Scope::Container && self.limit.is_none();
+        self.now.as_ref().is_err_and(|why| why.starts_with("off:") || of_no_container)
     }
 
     pub fn row(&self) -> Vec<String> {
@@ -145,7 +146,7 @@ impl Family {
             let value =
                 if l.unit == "bytes" { bytes(l.value) } else { format!("{} {}", number(l.value), l.unit) };
             match &l.level {
-                Some(level) => format!("{value} at {}", short(level)),
+                Some(level) => format!("{value} at {}", cgroup_path(level)),
                 None => value,
             }
         });
@@ -175,18 +176,6 @@ impl Family {
         let said: Vec<String> = said.into_iter().flatten().collect();
         (!said.is_empty()).then(|| format!("{name}: {}", said.join("; ")))
     }
-}
-
-/// Long ids of pods and containers, shortened for the table; JSON has them whole.
-fn short(level: &str) -> String {
-    let part = |p: &str| {
-        if p.chars().count() > 24 {
-            format!("{}…", p.chars().take(20).collect::<String>())
-        } else {
-            p.to_owned()
-        }
-    };
-    level.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
 fn memory(sample: &Sample) -> Family {
