@@ -43,7 +43,10 @@ pub struct Windows {
     start_unix_ms: i64,
     start_boottime_ns: u64,
     length_ns: u64,
+    /// From a boundary to `start`.
+    phase_ns: u64,
     index: u64,
+    closed_until_unix_ms: Option<i64>,
     open: Window,
     sums: Vec<f64>,
 }
@@ -54,19 +57,28 @@ impl Windows {
             start_unix_ms,
             start_boottime_ns,
             length_ns: length_ns.max(1),
+            phase_ns: 0,
             index: 0,
+            closed_until_unix_ms: None,
             open: Window::default(),
             sums: Vec::new(),
         }
+    }
+
+    /// From now on windows end on multiples of their length since the run's start, so that those of all ranks and
+    /// attempts of a run line up. The open one may end early.
+    pub fn align(&mut self, run_start_unix_ms: i64) {
+        let since_ns = (i128::from(self.start_unix_ms) - i128::from(run_start_unix_ms)) * 1_000_000;
+        self.phase_ns = u64::try_from(since_ns.rem_euclid(i128::from(self.length_ns))).unwrap_or(0);
     }
 
     /// Adds a tick; returns the previous window when this tick lies in a later one.
     pub fn add(&mut self, tick: &Readings) -> Option<Window> {
         let since = tick.boottime_ns.saturating_sub(self.start_boottime_ns);
         // A tick exactly on the boundary closes its window: windows are (start, end].
-        let index = since.saturating_sub(1) / self.length_ns;
-        let closed = if index > self.index { self.close() } else { None };
-        self.index = self.index.max(index);
+        let index = (since + self.phase_ns).saturating_sub(1) / self.length_ns;
+        let closed = if index == self.index { None } else { self.close() };
+        self.index = index;
         self.collect(tick);
         closed
     }
@@ -81,9 +93,14 @@ impl Windows {
             row.mean = sum / f64::from(row.n);
         }
         self.sums.clear();
-        let length_ms = self.length_ns as f64 / 1e6;
-        window.start_unix_ms = self.start_unix_ms + (self.index as f64 * length_ms).round() as i64;
-        window.end_unix_ms = self.start_unix_ms + ((self.index + 1) as f64 * length_ms).round() as i64;
+        let at = |index: u64| {
+            let since_ns = i128::from(index) * i128::from(self.length_ns) - i128::from(self.phase_ns);
+            self.start_unix_ms + i64::try_from((since_ns + 500_000).div_euclid(1_000_000)).unwrap_or(0)
+        };
+        // What began before the last window ended (the boundaries moved) begins there.
+        window.start_unix_ms = at(self.index).max(self.closed_until_unix_ms.unwrap_or(i64::MIN));
+        window.end_unix_ms = at(self.index + 1).max(window.start_unix_ms + 1);
+        self.closed_until_unix_ms = Some(window.end_unix_ms);
         window.missing.retain(|m| !window.rows.iter().any(|r| same(r.series, &r.label, m.series, &m.label)));
         Some(window)
     }
@@ -151,4 +168,40 @@ fn same(
     b_label: &Option<Arc<str>>,
 ) -> bool {
     std::ptr::eq(a, b) && a_label == b_label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(windows: &mut Windows, ticks: impl Iterator<Item = u64>) -> Vec<(i64, i64, u32)> {
+        let tick = |ms: u64| Readings { unix_ms: 0, boottime_ns: ms * 1_000_000, ..Readings::default() };
+        let closed = ticks.filter_map(|ms| windows.add(&tick(ms)));
+        closed.map(|w| (w.start_unix_ms, w.end_unix_ms, w.ticks)).collect()
+    }
+
+    #[test]
+    fn windows_are_aligned_to_the_runs_start_once_it_is_known() {
+        // The attempt began at 100 s of wall time; the run, it turns out, 3 s before it.
+        let mut windows = Windows::new(100_000, 0, 10_000_000_000);
+        assert_eq!(ends(&mut windows, (1..=12).map(|s| s * 1000)), [(100_000, 110_000, 10)]);
+        windows.align(97_000);
+        // Boundaries are now at 107, 117, 127 s.
+        let later = ends(&mut windows, (13..=30).map(|s| s * 1000));
+        assert_eq!(later, [(110_000, 117_000, 7), (117_000, 127_000, 10)]);
+        assert_eq!(windows.close().map(|w| (w.start_unix_ms, w.ticks)), Some((127_000, 3)));
+    }
+
+    #[test]
+    fn windows_never_overlap_whatever_they_are_aligned_to() {
+        for start in [99_999, 100_000, 104_000, 250_001] {
+            let mut windows = Windows::new(100_000, 0, 10_000_000_000);
+            let mut all = ends(&mut windows, (1..=14).map(|s| s * 1000));
+            windows.align(start);
+            all.extend(ends(&mut windows, (15..=60).map(|s| s * 1000)));
+            assert!(all.windows(2).all(|w| w[0].1 <= w[1].0 && w[1].0 < w[1].1), "{start}: {all:?}");
+            let last = all.last().unwrap().1;
+            assert_eq!((last - start).rem_euclid(10_000), 0, "{start}: {all:?}");
+        }
+    }
 }

@@ -1,5 +1,23 @@
 //! The two clocks: wall time for people, CLOCK_BOOTTIME for intervals (it also runs while the machine sleeps).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// When the MLflow run began that windows are aligned to, once that is known: told by the one who delivers, read by the
+/// sampler, which waits for nobody.
+#[derive(Clone, Debug, Default)]
+pub struct RunStart(Arc<AtomicI64>);
+
+impl RunStart {
+    pub fn set(&self, unix_ms: i64) {
+        self.0.store(unix_ms, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> Option<i64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|ms| *ms > 0)
+    }
+}
+
 fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for the call. Both clocks exist on every Linux we run on, so it can't fail.

@@ -11,6 +11,7 @@ use rankscope_core::summary::{Collector, Summary};
 use rankscope_core::window::Windows;
 
 use crate::ceiling::{CpuCeiling, cpu_ceiling};
+use crate::clock::RunStart;
 use crate::machine::Machine;
 use crate::probe::Client;
 use crate::sources::{Options, Sources};
@@ -22,6 +23,7 @@ pub struct Config {
     pub window: Duration,
     pub start_unix_ms: i64,
     pub start_boottime_ns: u64,
+    pub run_start: RunStart,
 }
 
 /// A running sampler.
@@ -69,6 +71,7 @@ struct Loop {
     sources: Sources,
     running: Running,
     windows: Windows,
+    run_start: RunStart,
     collector: Collector,
     writer: Writer,
     closed: u64,
@@ -88,6 +91,7 @@ impl Loop {
             sources,
             running: Running::default(),
             windows: Windows::new(config.start_unix_ms, config.start_boottime_ns, length),
+            run_start: config.run_start,
             collector: Collector::default(),
             writer,
             closed: 0,
@@ -128,6 +132,9 @@ impl Loop {
             self.earlier.is_some() && self.previous.as_ref().is_some_and(|p| since(p) < self.interval / 2);
         let base = if close { &self.earlier } else { &self.previous };
         rates(base.as_ref(), &sample, &mut self.running, &mut self.readings);
+        if let Some(unix_ms) = self.run_start.get() {
+            self.windows.align(unix_ms);
+        }
         if let Some(window) = self.windows.add(&self.readings) {
             self.closed += 1;
             self.writer.window(window);

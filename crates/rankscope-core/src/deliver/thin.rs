@@ -13,7 +13,6 @@ const BLOCK_MS: i64 = 60_000;
 /// Which windows are delivered as one.
 #[derive(Clone, Copy, Debug)]
 pub struct Thinning {
-    pub attempt_unix_ms: i64,
     pub run_start_unix_ms: i64,
     /// Shortest window that is delivered.
     pub shortest_ms: i64,
@@ -29,10 +28,9 @@ pub struct Slot {
 impl Thinning {
     /// Depends on the window alone, so that a delivery that was interrupted goes on with the same groups.
     pub fn slot(&self, window: &StoredWindow) -> Slot {
-        let at_ms = window.end_unix_ms.saturating_sub(self.attempt_unix_ms).saturating_sub(1);
+        let at_ms = window.end_unix_ms.saturating_sub(self.run_start_unix_ms).saturating_sub(1);
         let block_ms = at_ms.div_euclid(BLOCK_MS).saturating_mul(BLOCK_MS);
-        let of_run_ms = block_ms.saturating_add(self.attempt_unix_ms).saturating_sub(self.run_start_unix_ms);
-        let tier = TIERS.iter().find(|(from, _)| of_run_ms >= *from).map_or(1, |(_, length)| *length);
+        let tier = TIERS.iter().find(|(from, _)| block_ms >= *from).map_or(1, |(_, length)| *length);
         let length_ms = self.shortest_ms.max(tier).max(1);
         Slot { length_ms, index: at_ms.div_euclid(length_ms) }
     }
@@ -125,7 +123,7 @@ mod tests {
 
     #[test]
     fn tiers() {
-        let thinning = Thinning { attempt_unix_ms: 1_000, run_start_unix_ms: 1_000, shortest_ms: 10_000 };
+        let thinning = Thinning { run_start_unix_ms: 1_000, shortest_ms: 10_000 };
         let length = |hours| thinning.slot(&ends(hours)).length_ms;
         assert_eq!([0.001, 5.9, 6.0].map(length), [10_000; 3]);
         assert_eq!([6.001, 24.0].map(length), [30_000; 2]);

@@ -79,6 +79,7 @@ pub fn run(config: Config) -> u8 {
         ..about(&config)
     };
     let writer = start_writer(&config, key.as_deref(), about);
+    let run_start = delivering.run_start.clone();
     let sink = delivering.start(writer.place(), config.interval, config.window, config.verbose);
     let settings = sampler::Config {
         options: Options { target: Target::Child(u32::try_from(pid).unwrap_or(0)), ..config.options.clone() },
@@ -86,6 +87,7 @@ pub fn run(config: Config) -> u8 {
         window: config.window,
         start_unix_ms,
         start_boottime_ns,
+        run_start,
     };
     let sampler = Sampler::start(settings, probe.ok(), writer);
     let mut recording = None;

@@ -81,6 +81,11 @@ impl Delivery {
         self.targets.iter().map(|t| self.client.run_url(&t.run)).collect()
     }
 
+    /// Of the newest run.
+    pub fn run_start_unix_ms(&self) -> Option<i64> {
+        self.targets.last()?.run.start_time_ms
+    }
+
     pub fn close(self) {
         self.reader.close();
     }

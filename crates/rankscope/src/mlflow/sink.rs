@@ -13,6 +13,7 @@ use super::lock::FolderLock;
 use super::plan::Plan;
 use super::settings::Settings;
 use super::trouble::Trouble;
+use crate::clock::RunStart;
 use crate::printer;
 use crate::store::{Place, Reader};
 
@@ -31,6 +32,7 @@ pub struct Config {
     pub interval: Duration,
     pub window: Duration,
     pub verbose: bool,
+    pub run_start: RunStart,
 }
 
 pub struct Sink {
@@ -143,6 +145,9 @@ impl Thread {
         }
         let Some(delivery) = &mut self.delivery else { return Ok(()) };
         delivery.step(phase)?;
+        if let Some(unix_ms) = delivery.run_start_unix_ms() {
+            self.config.run_start.set(unix_ms);
+        }
         if let Some(url) = delivery.urls().last().filter(|_| self.config.verbose && !self.shown) {
             printer::say(&format!("metrics go to {url}"));
             self.shown = true;

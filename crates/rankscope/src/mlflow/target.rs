@@ -85,7 +85,6 @@ impl Target {
         let mut target = Target {
             renderer: Renderer::new(timeline, subjects.clone(), classes),
             thinning: Thinning {
-                attempt_unix_ms: attempt.start_unix_ms,
                 run_start_unix_ms: row.new.start_unix_ms,
                 shortest_ms: plan.window_ms.unwrap_or(0).max(record.window_ms as i64),
             },

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::clock::RunStart;
 use crate::env_vars;
 use crate::mlflow::sink::{self, Sink};
 use crate::mlflow::{Client, Making, Plan, Settings, Trouble, create, fresh_token, run_context, tag_value};
@@ -34,6 +35,8 @@ pub struct Delivering {
     pub plan: Plan,
     /// Variables that the job gets.
     pub overlay: Vec<(&'static str, String)>,
+    /// Told once it is known.
+    pub run_start: RunStart,
 }
 
 /// A server that does not answer must not keep the job from starting.
@@ -59,6 +62,7 @@ impl Delivering {
             },
             settings,
             overlay: Vec::new(),
+            run_start: RunStart::default(),
         };
         if made.plan.run_id.is_some() {
             if made.plan.asks_for_own_run() || options.export_run_id {
@@ -113,8 +117,8 @@ impl Delivering {
     }
 
     pub fn start(self, place: Place, interval: Duration, window: Duration, verbose: bool) -> Option<Sink> {
-        let config =
-            sink::Config { settings: self.settings?, plan: self.plan, place, interval, window, verbose };
+        let (settings, plan, run_start) = (self.settings?, self.plan, self.run_start);
+        let config = sink::Config { settings, plan, place, interval, window, verbose, run_start };
         Sink::start(config)
             .inspect_err(|error| {
                 printer::say(&format!("nothing reaches MLflow: no thread could be started ({error})"));
