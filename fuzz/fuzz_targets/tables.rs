@@ -15,10 +15,13 @@ fuzz_target!(|text: &[u8]| {
     assert_eq!(known.len(), devices.len(), "a device is there twice");
 
     let parsed = net_dev::parse(text);
+    let names: Vec<String> = parsed.iter().map(|i| i.name.clone()).collect();
     let described = parsed.iter().map(|i| Interface {
         name: i.name.clone(),
         physical: i.receive % 2 == 0,
         bridged: i.transmit % 3 == 0,
+        tun: i.receive % 5 == 0,
+        lowers: if i.transmit % 7 == 0 { names.iter().take(3).cloned().collect() } else { Vec::new() },
     });
     let all: Vec<Interface> = described.collect();
     for netdev in [Netdev::Budget, Netdev::NoBudget, Netdev::Unknown] {
