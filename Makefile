@@ -1,23 +1,24 @@
 # Each works from a fresh clone:
 #   make demo [LEAK=1]   a small training job in a limited cgroup, under `rankscope run`
-#   make demo-mlflow     the same job logs to a real MLflow server, and its run gets rankscope's numbers
+#   make demo-mlflow     [LEAK=1] the same job logs to a real MLflow server, and its run gets rankscope's numbers
 #   make test            everything; needs root and cgroup v1 for the tests with real containers
 #   make lint            formatting and lints, as in CI
 #   make bench           what a sample costs, beside psutil and beside bare reads
 PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
+BUILT := $(or $(CARGO_TARGET_DIR),target)/release/rankscope
 
 .PHONY: demo demo-mlflow test lint bench tools
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
 	$(CARGO) build --release --quiet
-	@PYTHON=$(VENV)/bin/python examples/demo.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
+	@RANKSCOPE_BIN=$(BUILT) PYTHON=$(VENV)/bin/python examples/demo.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
 
 demo-mlflow: $(VENV)/mlflow-ready
 	$(CARGO) build --release --quiet
-	@PYTHON=$(VENV)/bin/python examples/demo_mlflow.sh $(DEMO_ARGS)
+	@RANKSCOPE_BIN=$(BUILT) PYTHON=$(VENV)/bin/python examples/demo_mlflow.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
 
 test: $(VENV)/mlflow-ready tools
 	$(CARGO) test --workspace
@@ -41,6 +42,7 @@ $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 
 # A real MLflow server and its client: 850 MB, so apart.
 $(VENV)/mlflow-ready: $(VENV)/ready tests/requirements-mlflow.txt
+	@echo "installing MLflow into $(VENV): 850 MB, a minute or more"
 	$(VENV)/bin/pip install --quiet --requirement tests/requirements-mlflow.txt
 	@touch $@
 
