@@ -1,6 +1,6 @@
 # Each works from a fresh clone:
 #   make demo [LEAK=1]   a small training job in a limited cgroup, under `rankscope run`
-#   make demo-mlflow     the same job logs to a real MLflow server, and its run gets rankscope's numbers
+#   make demo-mlflow     [LEAK=1] the same job logs to a real MLflow server, and its run gets rankscope's numbers
 #   make test            everything; needs root and cgroup v1 for the tests with real containers
 #   make test-v2         a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
@@ -10,6 +10,7 @@
 PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
+BUILT := $(or $(CARGO_TARGET_DIR),target)/release/rankscope
 
 # Outside of the checkout's build, so that it outlives `cargo clean`.
 FUZZ_TOOLS := .cache/cargo-fuzz
@@ -20,11 +21,11 @@ FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
 
 demo: $(VENV)/ready
 	$(CARGO) build --release --quiet
-	@PYTHON=$(VENV)/bin/python examples/demo.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
+	@RANKSCOPE_BIN=$(BUILT) PYTHON=$(VENV)/bin/python examples/demo.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
 
 demo-mlflow: $(VENV)/mlflow
 	$(CARGO) build --release --quiet
-	@PYTHON=$(VENV)/bin/python examples/demo_mlflow.sh $(DEMO_ARGS)
+	@RANKSCOPE_BIN=$(BUILT) PYTHON=$(VENV)/bin/python examples/demo_mlflow.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
 
 test: $(VENV)/ready $(VENV)/mlflow tools
 	$(CARGO) test --workspace
@@ -74,6 +75,7 @@ $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 
 # A real MLflow server and its client: 850 MB, so apart.
 $(VENV)/mlflow: tests/requirements-mlflow.txt $(VENV)/ready
+	@echo "installing MLflow into $(VENV): 850 MB, a minute or more"
 	$(VENV)/bin/pip install --quiet --requirement tests/requirements-mlflow.txt
 	@touch $@
 

@@ -47,8 +47,8 @@ pub fn stat(line: &[u8]) -> Result<Stat<'_>, Malformed> {
     let mut next = |skip: usize| fields.nth(skip).and_then(signed);
     // Numbers as in the manual page: ppid (4), flags (9), utime (14) … cstime (17), num_threads (20), starttime (22), rss (24).
     let ppid = next(0).and_then(|n| u32::try_from(n).ok()).ok_or(bad("ppid"))?;
+    let flags = next(4).unwrap_or(0);
     let mut field = |skip, expected| next(skip).ok_or(bad(expected));
-    let flags = field(4, "flags")?;
     let utime = field(4, "utime")?;
     let stime = field(0, "stime")?;
     let cutime = field(0, "cutime")?;

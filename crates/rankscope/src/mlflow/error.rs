@@ -130,7 +130,8 @@ impl fmt::Display for Error {
                     Broken::Other => "connection failed",
                 };
                 write!(f, "{url}: {what}")?;
-                if !detail.is_empty() {
+                // Of a refused connection it says the same once more.
+                if !detail.is_empty() && *broken != Broken::Refused {
                     write!(f, " ({detail})")?;
                 }
                 match broken {
