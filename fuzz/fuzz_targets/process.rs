@@ -7,12 +7,12 @@ use rankscope_core::parse::pid;
 fuzz_target!(|text: &[u8]| {
     if let Ok(stat) = pid::stat(text) {
         // What was read is what a line made of it gives.
-        let after = " 0 0 0 0 0 0 0 0 0";
+        let flags = if stat.exiting { 4 } else { 0 };
         let line = [
             format!("{} (", stat.pid).as_bytes(),
             stat.comm,
             format!(
-                ") {} {}{after} {} 0 {} 0 0 0 {} 0 {} 0 {}",
+                ") {} {} 0 0 0 0 {flags} 0 0 0 0 {} 0 {} 0 0 0 {} 0 {} 0 {}",
                 stat.state,
                 stat.ppid,
                 stat.cpu_ticks,
