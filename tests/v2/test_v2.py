@@ -416,11 +416,13 @@ def test_without_rights_everything_is_measured(guest):
     assert row["container_cpu_limit_cores"] == 1.5
     assert start["memory.usage"] <= row["container_memory_usage_megabytes"] * MB
     assert row["container_memory_usage_megabytes"] * MB <= after.get("memory.peak", 128 * MIB)
-    # No limit on swap, too few samples for a trend; no interface, and no --pid.
+    # No limit on swap, too few samples for a trend; no interface, no RDMA device, and no --pid.
     allowed = {"container_memory_swap_limit_megabytes", "container_memory_time_to_limit_seconds"}
     if "memory.kernel" not in start:
         allowed.add("container_memory_kernel_megabytes")
-    assert {n for n in missing(sample) if not n.startswith(("pod_network_", "process_"))} == allowed
+    assert {
+        n for n in missing(sample) if not n.startswith(("pod_network_", "node_rdma_", "process_"))
+    } == allowed
     assert check_scope(json.loads((folder / "scope.json").read_text()))["environment"]["container"]
     assert (folder / "code").read_text().strip() == "5"
     assert "sh ended with exit code 5" in (folder / "stderr").read_text()
