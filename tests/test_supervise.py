@@ -597,11 +597,14 @@ for _ in range(20):
             os._exit(0 if os.getppid() == ours else 1)
         os._exit(0)
     os.wait()
-def name(pid):  # as PID 1 the helper that asks file systems is a child of ours, like every orphan
-    with open(f"/proc/{pid}/comm") as file: return file.read().strip()
+def is_left(pid):  # the helper that asks file systems is a child of ours too, and stays
+    try:
+        with open(f"/proc/{pid}/comm") as file: return file.read().strip() != "rankscope-statv"
+    except OSError:
+        return False  # reaped meanwhile
 def left():
     with open(f"/proc/{ours}/task/{ours}/children") as file:
-        return [pid for pid in file.read().split() if int(pid) != os.getpid() and name(pid) != "rankscope-statv"]
+        return [pid for pid in file.read().split() if int(pid) != os.getpid() and is_left(pid)]
 deadline = time.monotonic() + 20
 while left() and time.monotonic() < deadline: time.sleep(0.01)
 print("left", len(left()))
