@@ -24,7 +24,7 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
     /// Highest working set of the level that is compared with the limit; of the own cgroup without a limit.
-    pub peak_working_set: u64,
+    pub peak_working_set: Option<u64>,
     /// The limit in force at that moment.
     pub limit: Option<u64>,
     pub level: Option<Arc<str>>,
@@ -37,8 +37,9 @@ pub struct Memory {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cpu {
-    pub mean_cores: f64,
-    pub max_cores: f64,
+    /// `None`: needs two readings.
+    pub mean_cores: Option<f64>,
+    pub max_cores: Option<f64>,
     pub limit_cores: Option<f64>,
     /// The level of the quota that binds.
     pub level: Option<Arc<str>>,
@@ -57,10 +58,11 @@ pub struct Throttled {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Processes {
-    pub peak_rss: u64,
+    pub peak_rss: Option<u64>,
     pub peak_count: u64,
-    pub peak_threads: u64,
-    pub mean_cores: f64,
+    pub peak_threads: Option<u64>,
+    /// `None`: needs two readings.
+    pub mean_cores: Option<f64>,
 }
 
 impl Throttled {
@@ -77,7 +79,8 @@ pub struct Collector {
     last_ns: u64,
     first_usage_ns: Option<(Arc<str>, u64)>,
     throttling: Vec<(Arc<str>, Throttling, Throttling)>,
-    process_core_seconds: f64,
+    /// CPU seconds of the processes, and seconds for which they are known.
+    process_cpu: (f64, f64),
     /// Seconds in which a task waited for a CPU, and seconds for which that is known.
     waiting: (f64, f64),
 }
@@ -114,8 +117,8 @@ impl Collector {
             throttled: last.throttled.saturating_sub(first.throttled),
             seconds: last.throttled_ns.saturating_sub(first.throttled_ns) as f64 / 1e9,
         });
-        if let Some(processes) = summary.processes.as_mut().filter(|_| summary.seconds > 0.0) {
-            processes.mean_cores = self.process_core_seconds / summary.seconds;
+        if let Some(processes) = summary.processes.as_mut().filter(|_| self.process_cpu.1 > 0.0) {
+            processes.mean_cores = Some(self.process_cpu.0 / self.process_cpu.1);
         }
         summary
     }
@@ -127,7 +130,7 @@ impl Collector {
         let own = working_set(&memory.usage.value, &memory.inactive_file.value).ok();
         let used = level.map_or(own, |l| working_set(&l.usage, &l.inactive_file).ok().or(own));
         let known = self.summary.memory.get_or_insert(Memory {
-            peak_working_set: 0,
+            peak_working_set: None,
             limit: None,
             level: None,
             peak_usage: None,
@@ -141,10 +144,10 @@ impl Collector {
                 (Some(now), Some(before)) => now >= before,
                 (Some(_), None) => true,
                 (None, Some(_)) => false,
-                (None, None) => used >= known.peak_working_set,
+                (None, None) => Some(used) >= known.peak_working_set,
             };
             if tighter {
-                known.peak_working_set = used;
+                known.peak_working_set = Some(used);
                 known.limit = limit.as_ref().map(|l| l.bytes);
                 known.level = level.and_then(|l| l.limit.origin.level.clone());
                 known.peak_percentage = share;
@@ -167,15 +170,12 @@ impl Collector {
             }
             let used = self.first_usage_ns.as_ref().map_or(0, |(_, first)| usage - first);
             let limit = cpu_limit(cpu).ok();
-            let max = self.summary.cpu.as_ref().map_or(0.0, |c| c.max_cores);
-            let now = value(readings, &series::CONTAINER_CPU_USAGE).unwrap_or(0.0);
+            let before = self.summary.cpu.as_ref().and_then(|c| c.max_cores);
+            let now = value(readings, &series::CONTAINER_CPU_USAGE);
+            let seconds = self.summary.seconds;
             self.summary.cpu = Some(Cpu {
-                mean_cores: if self.summary.seconds > 0.0 {
-                    used as f64 / 1e9 / self.summary.seconds
-                } else {
-                    0.0
-                },
-                max_cores: now.max(max),
+                mean_cores: (seconds > 0.0).then(|| used as f64 / 1e9 / seconds),
+                max_cores: now.into_iter().chain(before).reduce(f64::max),
                 limit_cores: limit.as_ref().map(|l| l.cores),
                 level: limit.and_then(|l| l.level.and(l.origin.level.clone())),
                 waiting_percentage: (self.waiting.1 > 0.0).then(|| self.waiting.0 / self.waiting.1 * 100.0),
@@ -196,11 +196,14 @@ impl Collector {
         let Some(count) = value(readings, &series::PROCESS_COUNT) else { return };
         let peak = self.summary.processes.get_or_insert_default();
         peak.peak_count = peak.peak_count.max(count as u64);
-        let megabytes = value(readings, &series::PROCESS_RSS).unwrap_or(0.0);
-        peak.peak_rss = peak.peak_rss.max((megabytes * 1e6) as u64);
-        peak.peak_threads =
-            peak.peak_threads.max(value(readings, &series::PROCESS_THREADS).unwrap_or(0.0) as u64);
-        self.process_core_seconds += value(readings, &series::PROCESS_CPU).unwrap_or(0.0) * elapsed;
+        let rss = value(readings, &series::PROCESS_RSS).map(|megabytes| (megabytes * 1e6) as u64);
+        peak.peak_rss = peak.peak_rss.max(rss);
+        let threads = value(readings, &series::PROCESS_THREADS).map(|n| n as u64);
+        peak.peak_threads = peak.peak_threads.max(threads);
+        if let Some(cores) = value(readings, &series::PROCESS_CPU) {
+            self.process_cpu.0 += cores * elapsed;
+            self.process_cpu.1 += elapsed;
+        }
     }
 }
 

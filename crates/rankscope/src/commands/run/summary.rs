@@ -73,11 +73,14 @@ fn memory(facts: &Facts) -> String {
         let Some(p) = &s.processes else { return "  memory   nothing could be read".to_owned() };
         return format!(
             "  memory   peak {} RSS over {} processes; no container here, so no limit",
-            bytes(p.peak_rss as f64),
+            p.peak_rss.map_or_else(unknown, |b| bytes(b as f64)),
             p.peak_count
         );
     };
-    let mut line = format!("  memory   peak working set {}", bytes(m.peak_working_set as f64));
+    let mut line = format!(
+        "  memory   peak working set {}",
+        m.peak_working_set.map_or_else(unknown, |b| bytes(b as f64))
+    );
     match (m.limit, m.peak_percentage) {
         (Some(limit), Some(share)) => {
             let level = m
@@ -102,12 +105,13 @@ fn cpu(facts: &Facts) -> String {
         let Some(p) = &s.processes else { return "  cpu      nothing could be read".to_owned() };
         let of = ceiling.map(|c| format!(" of {c}")).unwrap_or_default();
         return format!(
-            "  cpu      {:.2}{of} cores on average by the job's processes; no quota",
-            p.mean_cores
+            "  cpu      {}{of} cores on average by the job's processes; no quota",
+            cores(p.mean_cores)
         );
     };
     let of = c.limit_cores.map(|l| format!(" of {}", number(l))).unwrap_or_default();
-    let mut line = format!("  cpu      {:.2}{of} cores on average, {:.2} at most", c.mean_cores, c.max_cores);
+    let mut line =
+        format!("  cpu      {}{of} cores on average, {} at most", cores(c.mean_cores), cores(c.max_cores));
     match &s.throttled {
         Some(t) if t.periods > 0 => line.push_str(&format!(
             "; throttled in {:.1} % of periods ({:.1} s), quota at {}",
@@ -115,9 +119,18 @@ fn cpu(facts: &Facts) -> String {
             t.seconds,
             cgroup_path(&t.level)
         )),
-        _ => line.push_str("; never throttled"),
+        Some(_) => line.push_str("; never throttled"),
+        None => {}
     }
     line
+}
+
+fn cores(value: Option<f64>) -> String {
+    value.map_or_else(unknown, |cores| format!("{cores:.2}"))
+}
+
+fn unknown() -> String {
+    "?".to_owned()
 }
 
 fn kills(facts: &Facts) -> String {
@@ -160,7 +173,7 @@ fn warnings(facts: &Facts) -> Vec<String> {
 /// More threads than CPUs, where it cost time: throttled by a quota, or waiting in a cpuset.
 fn too_many_threads(facts: &Facts) -> Option<String> {
     let s = &facts.summary;
-    let threads = s.processes.as_ref().map_or(0, |p| p.peak_threads);
+    let threads = s.processes.as_ref().and_then(|p| p.peak_threads).unwrap_or(0);
     let ceiling = facts.ceiling.as_ref().filter(|c| threads > u64::from(c.threads));
     let try_fewer = |c: &CpuCeiling| format!("try OMP_NUM_THREADS={} and fewer loader workers", c.threads);
     let matters =
@@ -179,8 +192,9 @@ fn too_many_threads(facts: &Facts) -> Option<String> {
         });
     }
     let (c, cpu) = (ceiling?, s.cpu.as_ref()?);
-    let waited =
-        cpu.waiting_percentage.filter(|w| *w >= WAITED_OFTEN && cpu.mean_cores >= c.cores * CPUS_BUSY)?;
+    let waited = cpu
+        .waiting_percentage
+        .filter(|w| *w >= WAITED_OFTEN && cpu.mean_cores.is_some_and(|used| used >= c.cores * CPUS_BUSY))?;
     Some(format!(
         "{threads} threads waited for {} CPUs in {waited:.0} % of the time: {}",
         number(c.cores),
