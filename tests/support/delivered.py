@@ -1,6 +1,7 @@
 """What a record says that MLflow must have, worked out anew from the store's tables, and what MLflow has."""
 
 import sqlite3
+from itertools import groupby
 from pathlib import Path
 
 import mlflow
@@ -34,33 +35,38 @@ class Record:
         )
         return self.db.execute(query).fetchall()
 
+    def groups(self, run):
+        """First and last window of each that the run got as one."""
+        query = "SELECT first_window_id, window_id FROM delivery WHERE delivery_run_id = ? ORDER BY window_id"
+        return self.db.execute(query, [run]).fetchall()
+
     def delivered(self, run):
-        query = "SELECT window_id FROM delivery WHERE delivery_run_id = ? ORDER BY window_id"
-        return [row[0] for row in self.db.execute(query, [run])]
+        return [window for first, last in self.groups(run) for window in range(first, last + 1)]
 
     def points(self, run_id, series="core", rank="rank_0"):
-        """(key, value, timestamp, step) of every window that the run has: none of them merged."""
+        """(key, value, timestamp, step) of every window, or group of windows, that the run has."""
         run, _, run_start, _ = self.runs()[run_id]
         start_ms, start_ns = self.db.execute(
             "SELECT start_unix_ms, start_boottime_ns FROM attempt"
         ).fetchone()
         classes = ("core",) if series == "core" else ("core", "all")
-        has = set(self.delivered(run))
+        times = {window: (unix_ms, ns) for window, _, _, unix_ms, ns in self.windows()}
         constants, points = {}, set()
-        for window, _, _, unix_ms, boottime_ns in self.windows():
-            if window not in has:
-                continue
+        for first, final in self.groups(run):
+            unix_ms, boottime_ns = times[final]
             nanoseconds = (start_ms - run_start) * 10**6 + boottime_ns - start_ns
             step = max(1, nanoseconds // 10**9)
             query = (
-                "SELECT s.name, s.kind, s.scope, s.class, v.mean, v.max, v.last "
-                "FROM window_value v JOIN series s ON s.id = v.series_id WHERE v.window_id = ?"
+                "SELECT s.name, s.kind, s.scope, s.class, v.n, v.mean, v.max, v.last FROM window_value v "
+                "JOIN series s ON s.id = v.series_id WHERE v.window_id BETWEEN ? AND ? ORDER BY s.id, v.window_id"
             )
-            for name, kind, scope, delivery, mean, highest, last in self.db.execute(query, [window]):
+            found = groupby(self.db.execute(query, [first, final]), key=lambda row: row[:4])
+            for (name, kind, scope, delivery), values in found:
                 if delivery not in classes:
                     continue
                 subject = f"node_{self.meta('node')}" if scope == "node" else rank
                 key = f"system/{subject}/{name}"
+                mean, highest, last = merged(list(values))
                 value = mean if kind == "gauge" else last
                 if kind == "constant":
                     if constants.get(key) == value:
@@ -70,6 +76,15 @@ class Record:
                 if name == MAX_TOO:
                     points.add((f"{key}_max", highest, unix_ms, step))
         return points
+
+
+def merged(rows):
+    """Mean of all samples, highest, last."""
+    n, mean = 0, 0.0
+    for *_, count, of_window, _, _ in rows:
+        n += count
+        mean = mean * (1.0 - count / n) + of_window * (count / n)
+    return mean, max(row[6] for row in rows), rows[-1][7]
 
 
 def rows(server, run_id):

@@ -45,9 +45,10 @@ pub struct Windows {
     length_ns: u64,
     /// From a boundary to `start`.
     phase_ns: u64,
-    index: u64,
-    closed_until_unix_ms: Option<i64>,
+    closed_until_unix_ms: i64,
     open: Window,
+    /// Of the open window, since `start`: fixed by its first tick.
+    open_end_ns: u64,
     sums: Vec<f64>,
 }
 
@@ -58,9 +59,9 @@ impl Windows {
             start_boottime_ns,
             length_ns: length_ns.max(1),
             phase_ns: 0,
-            index: 0,
-            closed_until_unix_ms: None,
+            closed_until_unix_ms: start_unix_ms,
             open: Window::default(),
+            open_end_ns: 0,
             sums: Vec::new(),
         }
     }
@@ -70,17 +71,26 @@ impl Windows {
     pub fn align(&mut self, run_start_unix_ms: i64) {
         let since_ns = (i128::from(self.start_unix_ms) - i128::from(run_start_unix_ms)) * 1_000_000;
         self.phase_ns = u64::try_from(since_ns.rem_euclid(i128::from(self.length_ns))).unwrap_or(0);
+        let last_ns = self.open.last_boottime_ns.saturating_sub(self.start_boottime_ns);
+        self.open_end_ns = self.open_end_ns.min(self.boundary_after(last_ns));
     }
 
     /// Adds a tick; returns the previous window when this tick lies in a later one.
     pub fn add(&mut self, tick: &Readings) -> Option<Window> {
-        let since = tick.boottime_ns.saturating_sub(self.start_boottime_ns);
-        // A tick exactly on the boundary closes its window: windows are (start, end].
-        let index = (since + self.phase_ns).saturating_sub(1) / self.length_ns;
-        let closed = if index == self.index { None } else { self.close() };
-        self.index = index;
+        let since_ns = tick.boottime_ns.saturating_sub(self.start_boottime_ns);
+        // A tick exactly on the boundary belongs to the window that ends there: windows are (start, end].
+        let closed = if since_ns > self.open_end_ns { self.close() } else { None };
+        if self.open.ticks == 0 {
+            self.open_end_ns = self.boundary_after(since_ns);
+        }
         self.collect(tick);
         closed
+    }
+
+    /// End of the window that a tick lies in.
+    fn boundary_after(&self, since_ns: u64) -> u64 {
+        let index = since_ns.saturating_add(self.phase_ns).max(1).div_ceil(self.length_ns);
+        index.saturating_mul(self.length_ns).saturating_sub(self.phase_ns)
     }
 
     /// Closes the open window, also a partial one; `None` when it holds no tick.
@@ -93,14 +103,14 @@ impl Windows {
             row.mean = sum / f64::from(row.n);
         }
         self.sums.clear();
-        let at = |index: u64| {
-            let since_ns = i128::from(index) * i128::from(self.length_ns) - i128::from(self.phase_ns);
+        let at = |since_ns: i128| {
             self.start_unix_ms + i64::try_from((since_ns + 500_000).div_euclid(1_000_000)).unwrap_or(0)
         };
-        // What began before the last window ended (the boundaries moved) begins there.
-        window.start_unix_ms = at(self.index).max(self.closed_until_unix_ms.unwrap_or(i64::MIN));
-        window.end_unix_ms = at(self.index + 1).max(window.start_unix_ms + 1);
-        self.closed_until_unix_ms = Some(window.end_unix_ms);
+        let end_ns = i128::from(self.open_end_ns);
+        // After the boundaries moved it is shorter.
+        window.start_unix_ms = at(end_ns - i128::from(self.length_ns)).max(self.closed_until_unix_ms);
+        window.end_unix_ms = at(end_ns).max(window.start_unix_ms + 1);
+        self.closed_until_unix_ms = window.end_unix_ms;
         window.missing.retain(|m| !window.rows.iter().any(|r| same(r.series, &r.label, m.series, &m.label)));
         Some(window)
     }
@@ -203,5 +213,33 @@ mod tests {
             let last = all.last().unwrap().1;
             assert_eq!((last - start).rem_euclid(10_000), 0, "{start}: {all:?}");
         }
+    }
+
+    #[test]
+    fn every_tick_lies_in_its_window_however_often_the_boundaries_move() {
+        let mut windows = Windows::new(100_000, 0, 500_000_000);
+        let mut all = Vec::new();
+        // Late ticks too, as under load.
+        let times = (1..400u64).map(|i| i * 97 + (i % 7) * 60 + u64::from(i % 31 == 0) * 700);
+        let mut newest = 0;
+        for (i, ms) in times.enumerate() {
+            newest = newest.max(ms);
+            if i % 5 == 0 {
+                windows.align(100_000 + (i as i64 * 173) % 1900);
+            }
+            let tick = Readings {
+                unix_ms: 100_000 + newest as i64,
+                boottime_ns: newest * 1_000_000,
+                ..Readings::default()
+            };
+            all.extend(windows.add(&tick));
+        }
+        all.extend(windows.close());
+        assert!(all.len() > 50);
+        let is_in = |w: &Window| w.start_unix_ms < w.last_unix_ms && w.last_unix_ms <= w.end_unix_ms;
+        assert!(all.iter().all(is_in), "{all:?}");
+        assert!(all.iter().all(|w| w.end_unix_ms - w.start_unix_ms <= 500));
+        assert!(all.windows(2).all(|w| w[0].end_unix_ms <= w[1].start_unix_ms));
+        assert_eq!(all.iter().map(|w| w.ticks).sum::<u32>(), 399);
     }
 }
