@@ -12,6 +12,7 @@
 pub mod audit;
 pub mod cgroup;
 pub mod deliver;
+pub mod ending;
 pub mod gap;
 pub mod identity;
 pub mod interfaces;

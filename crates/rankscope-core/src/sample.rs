@@ -84,6 +84,8 @@ pub struct Memory {
     pub swap_limit: Raw<Option<u64>>,
     /// Processes killed, since the cgroup was made.
     pub oom_kills: Raw,
+    /// The same without those in cgroups below; v2 only.
+    pub own_oom_kills: Raw,
     /// Every visible level, own cgroup first.
     pub levels: Vec<MemoryLevel>,
     /// v1: the smallest limit that applies, also of ancestors that are not visible. `None`: unlimited.
@@ -102,6 +104,8 @@ pub struct MemoryLevel {
     pub inactive_file: Measured<u64>,
     /// Times this level's limit was met, since the cgroup was made.
     pub hits: Raw,
+    /// Times it was met and nothing could be reclaimed; v2 only.
+    pub ooms: Raw,
 }
 
 /// The cpu controller.

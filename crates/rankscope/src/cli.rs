@@ -61,6 +61,9 @@ pub struct RunArgs {
     /// Measure PSS too: 8 ms per GiB at each sample, and it stalls the job's mmap for so long
     #[arg(long, env = "RANKSCOPE_PSS", value_parser = clap::builder::FalseyValueParser::new())]
     pub pss: bool,
+    /// Keep the end of what the command writes to stderr, to find a Python traceback in it
+    #[arg(long, env = "RANKSCOPE_TEE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub tee: bool,
     /// Seconds that rankscope's own work may take after the command has ended
     #[arg(long, env = "RANKSCOPE_GRACE", default_value = "10", value_parser = grace, value_name = "SECONDS")]
     pub grace: f64,

@@ -11,6 +11,11 @@ pub fn node_name() -> Option<String> {
     text("NODE_NAME").or_else(|| text("K8S_NODE_NAME"))
 }
 
+/// Where torchrun's `@record` writes about an exception.
+pub fn error_file() -> Option<String> {
+    text("TORCHELASTIC_ERROR_FILE")
+}
+
 /// `RANKSCOPE_DISABLE=1` makes `run` a plain exec.
 pub fn disabled() -> bool {
     text("RANKSCOPE_DISABLE").is_some_and(|v| v != "0")

@@ -5,6 +5,7 @@ pub mod ceiling;
 pub mod cli;
 pub mod clock;
 pub mod commands;
+pub mod ending;
 pub mod env_vars;
 pub mod kernel_file;
 pub mod machine;
@@ -16,6 +17,7 @@ pub mod sources;
 pub mod store;
 pub mod subject;
 pub mod supervise;
+pub mod tee;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -32,6 +34,9 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.collect();
     if args.first().is_some_and(|name| name == probe::NAME) {
         return probe::serve();
+    }
+    if let Some(name) = args.first().filter(|name| *name == tee::NAME || *name == tee::NAME_TERMINAL) {
+        return tee::serve(name == tee::NAME_TERMINAL);
     }
     let cli = match Cli::of(&args) {
         Ok((cli, ignored)) => {
@@ -51,6 +56,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             interval: Duration::from_secs_f64(args.interval),
             window: Duration::from_secs_f64(args.window),
             options: Options { mounts: args.mount, pss: args.pss, ..Options::default() },
+            tee: args.tee,
             grace: Duration::from_secs_f64(args.grace),
             mlflow: mlflow_options(args.mlflow),
             json,

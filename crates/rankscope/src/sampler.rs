@@ -4,6 +4,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rankscope_core::ending::{self, Evidence};
 use rankscope_core::rate::{Running, rates};
 use rankscope_core::reading::Readings;
 use rankscope_core::sample::Sample;
@@ -39,6 +40,8 @@ pub struct Recording {
     pub summary: Summary,
     pub windows: u64,
     pub ceiling: Option<CpuCeiling>,
+    /// Of an end that may have come.
+    pub seen: Evidence,
 }
 
 impl Sampler {
@@ -73,6 +76,7 @@ struct Loop {
     windows: Windows,
     run_start: RunStart,
     collector: Collector,
+    watch: ending::Watch,
     writer: Writer,
     closed: u64,
     previous: Option<Sample>,
@@ -93,6 +97,7 @@ impl Loop {
             windows: Windows::new(config.start_unix_ms, config.start_boottime_ns, length),
             run_start: config.run_start,
             collector: Collector::default(),
+            watch: ending::Watch::default(),
             writer,
             closed: 0,
             previous: None,
@@ -120,7 +125,13 @@ impl Loop {
             self.writer.window(window);
         }
         let ceiling = self.previous.as_ref().and_then(|sample| cpu_ceiling(&self.sources, sample));
-        Recording { writer: self.writer, summary: self.collector.summary(), windows: self.closed, ceiling }
+        Recording {
+            writer: self.writer,
+            summary: self.collector.summary(),
+            windows: self.closed,
+            ceiling,
+            seen: self.watch.evidence(),
+        }
     }
 
     fn tick(&mut self) {
@@ -141,6 +152,7 @@ impl Loop {
         }
         self.writer.tick(&self.readings);
         self.collector.add(&sample, &self.readings);
+        self.watch.add(&sample);
         let previous = self.previous.replace(sample);
         if !close {
             self.earlier = previous;

@@ -34,14 +34,14 @@ pub struct Running {
 
 /// A kernel counter as growth since the first reading; another file, or a counter that falls, starts anew.
 #[derive(Debug, Default)]
-struct SinceStart {
+pub(crate) struct SinceStart {
     last: Option<(Arc<Origin>, u64)>,
     total: u64,
     primed: bool,
 }
 
 impl SinceStart {
-    fn add(&mut self, raw: &Raw) -> Measured<u64> {
+    pub(crate) fn add(&mut self, raw: &Raw) -> Measured<u64> {
         let value = raw.value.clone()?;
         let known = self.last.as_ref().filter(|(origin, _)| same_thing(origin, &raw.origin));
         let growth = known.map(|(_, last)| value.saturating_sub(*last));
@@ -322,6 +322,7 @@ mod tests {
             swap: missing(),
             swap_limit: Raw::missing(none(), origin("/x")),
             oom_kills: missing(),
+            own_oom_kills: missing(),
             levels: Vec::new(),
             hierarchical_limit: None,
         };

@@ -7,16 +7,19 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use rankscope_core::ending::Ending;
+
 use crate::machine::Machine;
+use crate::mlflow;
 use crate::mlflow::sink::Sink;
-use crate::mlflow::{self, ChildEnd};
 use crate::printer;
 use crate::probe::Client;
 use crate::sampler::{Recording, Sampler};
 use crate::sources::{Options, Target};
 use crate::store::{self, About, Writer};
-use crate::supervise::{self, Ended, ExitKind};
-use crate::{clock, env_vars, sampler};
+use crate::supervise::{self, Ended};
+use crate::tee::Tee;
+use crate::{clock, ending, env_vars, sampler};
 
 pub use delivering::MlflowOptions;
 use delivering::{Delivering, Job};
@@ -27,6 +30,8 @@ pub struct Config {
     pub interval: Duration,
     pub window: Duration,
     pub options: Options,
+    /// Keep the end of the job's stderr.
+    pub tee: bool,
     pub grace: Duration,
     pub mlflow: MlflowOptions,
     pub json: bool,
@@ -35,8 +40,8 @@ pub struct Config {
 
 /// The last sample of a job that has ended may take this long.
 const LAST_SAMPLE: Duration = Duration::from_secs(1);
-/// A job that ends within this time of a request to end has ended because of it.
-const TERMINATION: Duration = Duration::from_secs(60);
+/// What the job has written last is passed on within this time, unless somebody still writes.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 pub fn run(config: Config) -> u8 {
     if env_vars::disabled() {
@@ -58,9 +63,15 @@ pub fn run(config: Config) -> u8 {
             start_unix_ms: clock::unix_ms(),
         },
     );
+    let mut tee = tee(&config);
+    let node_kills_before = ending::node_oom_kills();
     let (start_unix_ms, start_boottime_ns) = (clock::unix_ms(), clock::boottime_ns());
-    let child = match supervise::start(&config.cmd, &delivering.overlay) {
-        Ok(child) => child,
+    let stderr = tee.as_ref().and_then(Tee::stderr);
+    let child = match supervise::start(&config.cmd, &delivering.overlay, stderr) {
+        Ok(child) => {
+            tee.iter_mut().for_each(Tee::job_has_it);
+            child
+        }
         Err(error) => {
             printer::say(&error.message);
             return error.code;
@@ -98,7 +109,14 @@ pub fn run(config: Config) -> u8 {
             child.wait(|| {})
         }
     };
-    finish(&config, recording, sink, &ended);
+    let seen = ending::Seen {
+        ended: &ended,
+        samples: recording.as_ref().map(|r| r.seen.clone()),
+        node_kills_before,
+        start_unix_ms,
+        stderr_tail: tee.as_mut().map(|tee| tee.tail(LAST_WORDS)),
+    };
+    finish(&config, recording, sink, &ended, ending::ending(seen));
     ended.die_of_interrupt();
     ended.exit_code()
 }
@@ -135,21 +153,21 @@ fn start_writer(config: &Config, key: Option<&str>, about: About) -> Writer {
     Writer::start(target, about)
 }
 
+fn tee(config: &Config) -> Option<Tee> {
+    if !config.tee {
+        return None;
+    }
+    Tee::start()
+        .inspect_err(|error| {
+            printer::say(&format!("--tee: no helper could be started ({error}); going without"))
+        })
+        .ok()
+}
+
 /// Closes the record, delivers what is left, and tells; all in all within the grace.
-fn finish(config: &Config, recording: Option<Recording>, sink: Option<Sink>, ended: &Ended) {
+fn finish(config: &Config, recording: Option<Recording>, sink: Option<Sink>, ended: &Ended, end: Ending) {
     let deadline = Instant::now() + config.grace;
-    let (exit_code, signal) = match ended.status {
-        ExitKind::Exited(code) => (Some(i32::from(code)), None),
-        ExitKind::Signaled { signal, .. } => (None, Some(signal)),
-        ExitKind::Unknown => (None, None),
-    };
-    let asked = ended.signals.iter().any(|seen| {
-        let lately = seen.at.elapsed().is_ok_and(|since| since <= TERMINATION);
-        lately && matches!(seen.signal, libc::SIGTERM | libc::SIGINT)
-    });
-    let oom_kills = recording.as_ref().and_then(|r| r.summary.oom_kills);
-    let reason = mlflow::reason(exit_code, signal, asked, oom_kills).to_owned();
-    let end = ChildEnd { unix_ms: clock::unix_ms(), exit_code, signal, reason };
+    ending::write_termination_log(&end);
     let Some(recording) = recording else {
         printer::say("the last sample did not come in time; the record ends before it");
         let outcome = sink.map(|sink| sink.finish(end, deadline));
@@ -159,12 +177,13 @@ fn finish(config: &Config, recording: Option<Recording>, sink: Option<Sink>, end
             .for_each(|line| printer::say(&line));
         return;
     };
+    recording.writer.event(ending::event(&end));
     let stored = store::End {
-        unix_ms: end.unix_ms,
+        unix_ms: end.ended_unix_ms,
         boottime_ns: clock::boottime_ns(),
-        exit_code,
-        signal,
-        reason: Some(end.reason.clone()),
+        exit_code: end.exit_code,
+        signal: end.signal,
+        reason: Some(end.reason.as_str().to_owned()),
     };
     let finished = recording.writer.finish(stored, config.grace);
     let facts = summary::Facts {
@@ -175,7 +194,8 @@ fn finish(config: &Config, recording: Option<Recording>, sink: Option<Sink>, end
         ended: ended.status,
         exit_code: ended.exit_code(),
         finished,
-        mlflow: sink.map(|sink| sink.finish(end, deadline)),
+        mlflow: sink.map(|sink| sink.finish(end.clone(), deadline)),
+        ending: end,
     };
     match config.json {
         true => printer::block(&summary::json(&facts).to_string()),

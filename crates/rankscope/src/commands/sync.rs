@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::exit;
-use crate::mlflow::{ChildEnd, Client, Delivery, FolderLock, Phase, Plan, Settings};
+use crate::mlflow::{Client, Delivery, FolderLock, Phase, Plan, Settings};
 use crate::store::{self, Reader, Record};
-use crate::{clock, printer};
+use crate::{clock, ending, printer};
 
 pub struct Config {
     pub dir: Option<PathBuf>,
@@ -130,7 +130,8 @@ fn deliver(path: &Path, config: &Config) -> Result<Done, String> {
     };
     let client = Client::new(&settings).map_err(|e| e.to_string())?;
     let goes_on = is_live(&record);
-    let end = ChildEnd::of(&record.attempt);
+    let told = reader.last_event(ending::EVENT).map_err(|e| e.to_string())?;
+    let end = ending::of(&record, told.map(|event| event.detail));
     let phase = if goes_on { Phase::Running } else { Phase::Over(end.as_ref()) };
     let mut delivery = Delivery::new(client, reader, plan).map_err(|e| e.to_string())?;
     let result = delivery.step(phase);

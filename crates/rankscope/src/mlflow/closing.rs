@@ -1,8 +1,10 @@
 //! The end of a delivery: a run of ours that nobody needs is taken back, statuses are set, and the end is told.
 
+use rankscope_core::ending::Ending;
+
 use super::batch::batches;
 use super::delivery::Delivery;
-use super::ending::ChildEnd;
+use super::ending::{status, tags};
 use super::trouble::Trouble;
 use super::types::{Run, RunStatus, Tag};
 use super::whose::{How, has_foreign_content, status_after};
@@ -33,7 +35,7 @@ impl Delivery {
     }
 
     /// After the child's end: status, and how it ended.
-    pub(super) fn conclude(&mut self, end: &ChildEnd) -> Result<(), Trouble> {
+    pub(super) fn conclude(&mut self, end: &Ending) -> Result<(), Trouble> {
         // Told in an earlier delivery: what somebody has set since then stays.
         if self.targets.iter().all(|t| t.row.state == "done") {
             return Ok(());
@@ -51,9 +53,9 @@ impl Delivery {
         let of_child = self.who.of_own_child(&self.found);
         runs.extend(of_child.into_iter().map(|run| (run.clone(), newest.as_ref() == Some(&run.id))));
         for (run, last) in &runs {
-            if let Some(status) = status_after(run.status, end, *last) {
+            if let Some(status) = status_after(run.status, status(end), *last) {
                 let over = !matches!(run.status, RunStatus::Running | RunStatus::Scheduled);
-                let end_ms = run.end_time_ms.filter(|_| over).unwrap_or(end.unix_ms);
+                let end_ms = run.end_time_ms.filter(|_| over).unwrap_or(end.ended_unix_ms);
                 self.client.update_run(&run.id, status, Some(end_ms))?;
             }
         }
@@ -69,13 +71,13 @@ impl Delivery {
     }
 
     /// Rank 0 speaks for the job; of others only a failure is told.
-    fn end_tags(&self, end: &ChildEnd) -> Vec<Tag> {
+    fn end_tags(&self, end: &Ending) -> Vec<Tag> {
         let texts = match self.who.rank {
-            0 => end.tags(),
-            _ if !end.is_failure() => Vec::new(),
+            0 => tags(end),
+            _ if status(end) != RunStatus::Failed => Vec::new(),
             rank => {
-                let told = serde_json::json!({"reason": end.reason, "code": end.exit_code, "signal": end.signal,
-                    "ended_unix_ms": end.unix_ms, "node": self.record.node});
+                let told = serde_json::json!({"reason": end.reason.as_str(), "code": end.exit_code, "signal": end.signal,
+                    "ended_unix_ms": end.ended_unix_ms, "node": self.record.node});
                 vec![(format!("rankscope.failed.rank_{rank}"), told.to_string())]
             }
         };

@@ -3,9 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use rankscope_core::ending::Ending;
+
 use super::batch::batches;
 use super::client::{Client, Upload};
-use super::ending::ChildEnd;
 use super::find::{Making, create, fresh_token, tagged_runs};
 use super::plan::{Plan, tag_value};
 use super::provenance::{artifact_path, tell};
@@ -24,7 +25,7 @@ const TOKEN: &str = "delivery_token";
 pub enum Phase<'a> {
     Running,
     /// No window will follow. `None`: its end was not seen.
-    Over(Option<&'a ChildEnd>),
+    Over(Option<&'a Ending>),
 }
 
 impl Phase<'_> {

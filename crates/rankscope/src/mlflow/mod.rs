@@ -36,7 +36,6 @@ mod whose;
 pub use batch::{Batch, MAX_BODY, MAX_METRICS, MAX_TAGS, batches};
 pub use client::{Client, NewRun, RunsQuery, Upload};
 pub use delivery::{Delivery, Phase};
-pub use ending::{ChildEnd, reason};
 pub use error::{Broken, Error};
 pub use find::{Making, create, fresh_token};
 pub use lock::FolderLock;

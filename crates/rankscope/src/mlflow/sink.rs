@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use rankscope_core::ending::Ending;
+
 use super::client::Client;
 use super::delivery::{Delivery, Phase};
-use super::ending::ChildEnd;
 use super::lock::FolderLock;
 use super::plan::Plan;
 use super::settings::Settings;
@@ -43,7 +44,7 @@ pub struct Sink {
 
 /// The end of the job, and until when everything has to be done.
 struct Last {
-    end: ChildEnd,
+    end: Ending,
     deadline: Instant,
 }
 
@@ -72,7 +73,7 @@ impl Sink {
     }
 
     /// Delivers what is left, then the status. Returns at `deadline` at the latest.
-    pub fn finish(self, end: ChildEnd, deadline: Instant) -> Outcome {
+    pub fn finish(self, end: Ending, deadline: Instant) -> Outcome {
         let _ = self.tell.send(Last { end, deadline });
         let left = deadline.saturating_duration_since(Instant::now());
         self.done.recv_timeout(left).unwrap_or_else(|_| {

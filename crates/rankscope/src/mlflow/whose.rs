@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use super::ending::ChildEnd;
 use super::plan::{CREATED, JOB, RANK};
 use super::types::{Run, RunStatus};
 
@@ -158,8 +157,7 @@ impl Cadence {
 
 /// What becomes of the status of a run that the child created, after the child's end. `last`: no outermost run of the
 /// child began later. A FAILED or KILLED that the script set stays.
-pub fn status_after(now: RunStatus, end: &ChildEnd, last: bool) -> Option<RunStatus> {
-    let told = end.status();
+pub fn status_after(now: RunStatus, told: RunStatus, last: bool) -> Option<RunStatus> {
     match now {
         RunStatus::Running | RunStatus::Scheduled => Some(told),
         RunStatus::Finished if last && told != RunStatus::Finished => Some(told),

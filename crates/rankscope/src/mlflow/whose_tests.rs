@@ -98,15 +98,14 @@ fn searches_get_rarer() {
 #[test]
 fn status() {
     use RunStatus::*;
-    let end = |reason: &str| ChildEnd { reason: reason.into(), ..ChildEnd::default() };
-    assert_eq!(status_after(Running, &end("completed"), true), Some(Finished));
-    assert_eq!(status_after(Running, &end("signal"), false), Some(Failed));
-    assert_eq!(status_after(Running, &end("terminated"), true), Some(Killed));
-    assert_eq!(status_after(Finished, &end("exit_code"), true), Some(Failed));
-    assert_eq!(status_after(Finished, &end("exit_code"), false), None);
-    assert_eq!(status_after(Finished, &end("completed"), true), None);
+    assert_eq!(status_after(Running, Finished, true), Some(Finished));
+    assert_eq!(status_after(Running, Failed, false), Some(Failed));
+    assert_eq!(status_after(Running, Killed, true), Some(Killed));
+    assert_eq!(status_after(Finished, Failed, true), Some(Failed));
+    assert_eq!(status_after(Finished, Failed, false), None);
+    assert_eq!(status_after(Finished, Finished, true), None);
     for set in [Failed, Killed] {
-        assert_eq!(status_after(set, &end("completed"), true), None);
+        assert_eq!(status_after(set, Finished, true), None);
     }
 }
 

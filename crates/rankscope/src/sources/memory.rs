@@ -20,7 +20,14 @@ pub struct MemorySource {
     swap_limit: KernelFile,
     kernel: KernelFile,
     oom_kills: KernelFile,
+    own_oom_kills: OwnKills,
     levels: Vec<LevelFiles>,
+}
+
+/// memory.events.local (v2): read again only when memory.events has changed.
+struct OwnKills {
+    file: KernelFile,
+    read: Option<(Measured<u64>, Raw)>,
 }
 
 struct LevelFiles {
@@ -54,6 +61,7 @@ impl MemorySource {
             swap_limit: file("memory.memsw.limit_in_bytes", "memory.swap.max"),
             kernel: file("memory.kmem.usage_in_bytes", "memory.stat"),
             oom_kills: file("memory.oom_control", "memory.events"),
+            own_oom_kills: OwnKills { file: file("memory.oom_control", "memory.events.local"), read: None },
             levels: charged(machine, place)
                 .iter()
                 .enumerate()
@@ -79,6 +87,7 @@ impl MemorySource {
         let (swap, swap_limit) =
             if v1 { self.swap_v1(buffer, &usage, levels.first()) } else { self.swap_v2(buffer) };
         let oom_kills = self.oom_kills(buffer);
+        let own_oom_kills = if v1 { oom_kills.clone() } else { self.own_oom_kills.read(buffer, &oom_kills) };
         Memory {
             anon: from_stat(|s| s.anon, if v1 { "total_rss" } else { "anon" }),
             file: from_stat(|s| s.file, if v1 { "total_cache" } else { "file" }),
@@ -94,6 +103,7 @@ impl MemorySource {
             swap,
             swap_limit,
             oom_kills,
+            own_oom_kills,
             levels,
             hierarchical_limit,
         }
@@ -128,6 +138,19 @@ impl MemorySource {
             _ => measured(field, source, "oom_kill"),
         });
         raw(kills, &self.oom_kills)
+    }
+}
+
+impl OwnKills {
+    fn read(&mut self, buffer: &mut Buffer, all: &Raw) -> Raw {
+        if let Some((_, known)) = self.read.as_ref().filter(|(then, _)| *then == all.value) {
+            return known.clone();
+        }
+        let file = &self.file;
+        let kills = file.read(buffer).map(|text| keyed::lookup(text, ["oom_kill"]));
+        let now = raw(kills.and_then(|[field]| measured(field, &file.origin.source, "oom_kill")), file);
+        self.read = Some((all.value.clone(), now.clone()));
+        now
     }
 }
 
@@ -182,21 +205,27 @@ impl LevelFiles {
                 )
             }
         };
-        let hits = if unlimited && self.usage.is_some() {
-            raw(Err(Gap::absent("not read: the level is not limited")), &self.hits)
+        let (hits, ooms) = if unlimited && self.usage.is_some() {
+            let gap = Gap::absent("not read: the level is not limited");
+            (Err(gap.clone()), Err(gap))
         } else {
-            raw(self.times_met(version, buffer), &self.hits)
+            self.times_met(version, buffer)
         };
-        MemoryLevel { limit, high, usage, inactive_file, hits }
+        let (hits, ooms) = (raw(hits, &self.hits), raw(ooms, &self.hits));
+        MemoryLevel { limit, high, usage, inactive_file, hits, ooms }
     }
 
-    fn times_met(&self, version: Version, buffer: &mut Buffer) -> Measured<u64> {
+    /// The limit was met; the limit was met and nothing could be reclaimed.
+    fn times_met(&self, version: Version, buffer: &mut Buffer) -> (Measured<u64>, Measured<u64>) {
+        let source = &self.hits.origin.source;
         match version {
-            Version::V1 => self.hits.parse(buffer, single),
-            Version::V2 => {
-                let [max] = self.hits.read(buffer).map(|text| keyed::lookup(text, ["max"]))?;
-                measured(max, &self.hits.origin.source, "max")
+            Version::V1 => {
+                (self.hits.parse(buffer, single), Err(Gap::absent("cgroup v1 does not count this")))
             }
+            Version::V2 => match self.hits.read(buffer).map(|text| keyed::lookup(text, ["max", "oom"])) {
+                Ok([max, oom]) => (measured(max, source, "max"), measured(oom, source, "oom")),
+                Err(gap) => (Err(gap.clone()), Err(gap)),
+            },
         }
     }
 }

@@ -10,7 +10,17 @@ use rankscope_core::deliver::{StoredSeries, StoredValue, StoredWindow};
 use rankscope_core::series::{Class, Kind, Scope};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
-use super::schema;
+use super::{Event, schema};
+
+fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
+    let detail: String = row.get(3)?;
+    Ok(Event {
+        unix_ms: row.get(0)?,
+        boottime_ns: row.get::<_, i64>(1)?.unsigned_abs(),
+        kind: row.get(2)?,
+        detail: serde_json::from_str(&detail).unwrap_or_default(),
+    })
+}
 
 /// Longest wait for the writer.
 const BUSY: Duration = Duration::from_secs(5);
@@ -153,6 +163,13 @@ impl Reader {
             window.values = values.query_map([window.id], value)?.collect::<rusqlite::Result<_>>()?;
         }
         Ok(windows)
+    }
+
+    /// The newest event of a kind.
+    pub fn last_event(&self, kind: &str) -> rusqlite::Result<Option<Event>> {
+        let sql =
+            "SELECT unix_ms, boottime_ns, kind, detail FROM event WHERE kind = ?1 ORDER BY id DESC LIMIT 1";
+        self.conn.prepare_cached(sql)?.query_row([kind], event).optional()
     }
 
     /// The last value of a series within these windows.

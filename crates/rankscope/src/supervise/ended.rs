@@ -31,6 +31,8 @@ pub enum ExitKind {
 pub struct SignalSeen {
     pub signal: i32,
     pub at: SystemTime,
+    /// `None`: the kernel, or a process outside of our pid namespace.
+    pub sender: Option<i32>,
     /// Passed on to the job; if not, the job had it already, as when Ctrl-C is typed, or it had just ended.
     pub forwarded: bool,
 }

@@ -6,7 +6,7 @@ use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -53,6 +53,8 @@ pub(super) struct Forked {
 /// A command made ready so that nothing has to be allocated after fork.
 pub(super) struct Program {
     name: OsString,
+    /// The job's, instead of ours.
+    pub(super) stderr: Option<RawFd>,
     /// The files to try, in order.
     candidates: Vec<CString>,
     /// Pointers into `_arguments`, and a null.
@@ -93,6 +95,7 @@ impl Program {
         let envp = envp.collect();
         Ok(Program {
             name,
+            stderr: None,
             candidates,
             argv,
             shell_argv,
@@ -111,6 +114,10 @@ impl Program {
             -1 => Err(self.no_process(&io::Error::last_os_error())),
             0 => {
                 inherited().restore();
+                if let Some(stderr) = self.stderr {
+                    // SAFETY: the descriptor is open; exec follows.
+                    unsafe { libc::dup2(stderr, libc::STDERR_FILENO) };
+                }
                 let errno = self.exec();
                 let bytes = errno.to_ne_bytes();
                 // SAFETY: `bytes` lives through the call; _exit runs nothing of the parent's.

@@ -65,6 +65,11 @@ impl Arrived {
         self.sender != parties.child && self.sender != parties.own
     }
 
+    /// The process that sent it, if it is one that we can see.
+    pub(super) fn sender(&self) -> Option<pid_t> {
+        Some(self.sender).filter(|pid| self.code <= 0 && *pid > 0)
+    }
+
     pub(super) fn pass_on(&self, child: pid_t) {
         // SAFETY: `child` has not been waited for, so its number cannot belong to another process; no memory is passed
         // (the value is handed on, never followed).

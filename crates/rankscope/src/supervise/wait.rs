@@ -1,6 +1,7 @@
 //! The life of the job from our side: signals are passed on, stops followed, orphans reaped, until it ends.
 
 use std::ffi::OsString;
+use std::os::fd::RawFd;
 use std::time::{Duration, Instant, SystemTime};
 
 use libc::{c_int, pid_t};
@@ -33,8 +34,11 @@ pub struct Supervised {
 }
 
 /// Starts the command in the calling thread, in which `prepare` was called and `wait` will be.
-pub fn start(cmd: &[OsString], overlay: &Overlay) -> Result<Supervised, StartError> {
+///
+/// `stderr`: for the job, instead of ours.
+pub fn start(cmd: &[OsString], overlay: &Overlay, stderr: Option<RawFd>) -> Result<Supervised, StartError> {
     let mut program = Program::new(cmd, overlay)?;
+    program.stderr = stderr;
     terminal::let_stop_act();
     // What came before there was a job has reached no job, whoever sent it.
     let early: Vec<Arrived> = std::iter::from_fn(|| signals::take(&signals::handled(), Duration::ZERO))
@@ -117,7 +121,7 @@ impl Supervised {
             }
             _ if arrived.missed_the_job(&self.parties) => self.pass_on(arrived),
             stop if STOPS.contains(&stop) => self.hold(stop),
-            _ => self.note(arrived.signal, false),
+            _ => self.note(arrived, false),
         }
     }
 
@@ -126,17 +130,18 @@ impl Supervised {
         if lives {
             arrived.pass_on(self.parties.child);
         }
-        self.note(arrived.signal, lives);
+        self.note(arrived, lives);
     }
 
-    fn note(&mut self, signal: c_int, forwarded: bool) {
+    fn note(&mut self, arrived: &Arrived, forwarded: bool) {
+        let signal = arrived.signal;
         if signal == libc::SIGWINCH || STOPS.contains(&signal) {
             return;
         }
         if self.signals.len() == SIGNALS_KEPT {
             self.signals.remove(0);
         }
-        self.signals.push(SignalSeen { signal, at: SystemTime::now(), forwarded });
+        self.signals.push(SignalSeen { signal, at: SystemTime::now(), sender: arrived.sender(), forwarded });
     }
 
     /// A stop signal came to the whole group: it acts on us once the job has stopped.

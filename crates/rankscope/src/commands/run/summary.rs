@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rankscope_core::ending::{Ending, Oom, Reason, signal_name};
 use rankscope_core::summary::{Summary, Throttled};
 use serde_json::{Value, json};
 
@@ -19,6 +20,7 @@ pub struct Facts {
     pub ended: ExitKind,
     pub exit_code: u8,
     pub finished: Finished,
+    pub ending: Ending,
     /// `None`: nothing was to be delivered.
     pub mlflow: Option<Outcome>,
 }
@@ -33,7 +35,9 @@ const CPUS_BUSY: f64 = 0.9;
 const WAITED_OFTEN: f64 = 50.0;
 
 pub fn text(facts: &Facts) -> String {
-    let mut lines = vec![headline(facts), memory(facts), cpu(facts), kills(facts)];
+    let mut lines = vec![headline(facts)];
+    lines.extend(end(facts).map(|line| format!("  end      {line}")));
+    lines.extend([memory(facts), cpu(facts), kills(facts)]);
     lines.extend(warnings(facts).into_iter().map(|w| format!("  warning  {w}")));
     lines.push(format!("  record   {}", record(&facts.finished)));
     lines.extend(facts.mlflow.as_ref().and_then(mlflow).map(|line| format!("  mlflow   {line}")));
@@ -46,6 +50,16 @@ fn mlflow(outcome: &Outcome) -> Option<String> {
         0 => newest.clone(),
         earlier => format!("{newest} and {earlier} earlier {}", plural(earlier as u64, "run", "runs")),
     })
+}
+
+/// Where the headline does not say it all.
+fn end(facts: &Facts) -> Option<String> {
+    let end = &facts.ending;
+    match end.reason {
+        Reason::Completed | Reason::ExitCode => None,
+        Reason::Signal if end.oom == Oom::No && end.exit_code.is_none() => None,
+        reason => Some(format!("{}: {}", reason.as_str(), end.detail)),
+    }
 }
 
 fn headline(facts: &Facts) -> String {
@@ -215,26 +229,6 @@ fn plural(n: u64, one: &'static str, many: &'static str) -> &'static str {
     if n == 1 { one } else { many }
 }
 
-fn signal_name(signal: i32) -> String {
-    let name = match signal {
-        libc::SIGHUP => "SIGHUP",
-        libc::SIGINT => "SIGINT",
-        libc::SIGQUIT => "SIGQUIT",
-        libc::SIGILL => "SIGILL",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGPIPE => "SIGPIPE",
-        libc::SIGTERM => "SIGTERM",
-        libc::SIGUSR1 => "SIGUSR1",
-        libc::SIGUSR2 => "SIGUSR2",
-        _ => return format!("signal {signal}"),
-    };
-    name.to_owned()
-}
-
 pub fn json(facts: &Facts) -> Value {
     let s = &facts.summary;
     json!({
@@ -265,6 +259,9 @@ pub fn json(facts: &Facts) -> Value {
             "percentage": (t.periods > 0).then(|| t.percentage()),
             "seconds": t.seconds,
         })),
+        "reason": facts.ending.reason.as_str(),
+        "status": facts.ending.reason.status().as_str(),
+        "detail": facts.ending.detail,
         "oom_kills": s.oom_kills,
         "limit_hits": s.limit_hits,
         "processes": s.processes.as_ref().map(|p| json!({
