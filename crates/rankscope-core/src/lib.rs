@@ -18,6 +18,7 @@ pub mod identity;
 pub mod interfaces;
 pub mod metrics_page;
 pub mod parse;
+pub mod postmortem;
 pub mod rate;
 pub mod reading;
 pub mod sample;

@@ -36,6 +36,8 @@ pub enum Command {
     Scope(ScopeArgs),
     /// Say what works here, what does not, and what would help
     Doctor(DoctorArgs),
+    /// Say why a job died, from its record or its MLflow run
+    Postmortem(PostmortemArgs),
     /// Deliver what a record holds and MLflow does not have yet
     Sync(SyncArgs),
     /// Write the kernel files that rankscope reads to a directory, for --root (no environment, no command lines)
@@ -120,6 +122,19 @@ pub struct SyncArgs {
     #[arg(env = "RANKSCOPE_DIR", value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// MLflow server; default $MLFLOW_TRACKING_URI, else the one that the job was started with
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Directory of records, as for run
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct PostmortemArgs {
+    /// Folder of records, one record, or the id of an MLflow run; default: the newest record
+    #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID")]
+    pub what: Option<String>,
+    /// MLflow server, for a run without a record here; default $MLFLOW_TRACKING_URI
     #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
     pub tracking_uri: Option<String>,
     /// Directory of records, as for run

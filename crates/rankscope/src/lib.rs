@@ -26,7 +26,7 @@ use std::time::Duration;
 use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, TargetArgs};
-use commands::{audit, doctor, exit, measure, run, sample, scope, snapshot, sync};
+use commands::{audit, doctor, exit, measure, postmortem, run, sample, scope, snapshot, sync};
 use sources::Options;
 
 /// The whole program: what was typed → plain settings → one function a command.
@@ -64,6 +64,12 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         })),
         Command::Sync(args) => sync::sync(&sync::Config {
             dir: args.dir,
+            store: args.store,
+            tracking_uri: args.tracking_uri,
+            json,
+        }),
+        Command::Postmortem(args) => postmortem::postmortem(&postmortem::Config {
+            what: args.what,
             store: args.store,
             tracking_uri: args.tracking_uri,
             json,

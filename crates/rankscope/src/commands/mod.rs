@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod doctor;
 pub mod measure;
+pub mod postmortem;
 pub mod run;
 pub mod sample;
 pub mod scope;

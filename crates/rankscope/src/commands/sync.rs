@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::exit;
 use crate::mlflow::{Client, Delivery, FolderLock, Phase, Plan, Settings};
-use crate::store::{self, Reader, Record};
-use crate::{clock, ending, printer};
+use crate::store::{self, Reader};
+use crate::{ending, printer};
 
 pub struct Config {
     pub dir: Option<PathBuf>,
@@ -19,11 +19,10 @@ pub struct Config {
 
 /// Another may be just finishing.
 const WAIT_FOR_OTHERS: Duration = Duration::from_secs(15);
-/// A recorder writes its heartbeat every few seconds; one that has been silent for so long is gone.
-const SILENT_MS: i64 = 60_000;
 
 pub fn sync(config: &Config) -> Result<u8, String> {
-    let (folder, files) = records(config)?;
+    let target = store::Target::to_read(config.store.clone());
+    let (folder, files) = store::find(config.dir.as_deref(), &target)?;
     let _lock = match lock(&folder) {
         Ok(lock) => lock,
         Err(text) => {
@@ -44,36 +43,8 @@ pub fn sync(config: &Config) -> Result<u8, String> {
     Ok(if failed { exit::FINDING } else { exit::DONE })
 }
 
-fn records(config: &Config) -> Result<(PathBuf, Vec<PathBuf>), String> {
-    let target = store::Target {
-        asked: config.store.clone(),
-        cwd: std::env::current_dir().ok(),
-        tmpdir: std::env::var_os("TMPDIR").map(PathBuf::from),
-        ..store::Target::default()
-    };
-    let given = match &config.dir {
-        Some(dir) => dir.clone(),
-        None => store::newest_folder(&target).ok_or("no record was found: give its folder")?,
-    };
-    if given.is_file() {
-        let folder = given.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
-        return Ok((folder, vec![given]));
-    }
-    let files = store::records_in(&given);
-    if !files.is_empty() {
-        return Ok((given, files));
-    }
-    // A directory of such folders, as `--store` takes it.
-    let inside = store::Target { asked: Some(given.clone()), ..store::Target::default() };
-    let newest = store::newest_folder(&inside);
-    let newest = newest.ok_or_else(|| format!("{}: no record in it", given.display()))?;
-    let files = store::records_in(&newest);
-    Ok((newest, files))
-}
-
 fn lock(folder: &Path) -> Result<Option<FolderLock>, String> {
     let until = Instant::now() + WAIT_FOR_OTHERS;
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     loop {
         match FolderLock::exclusive(folder) {
             Ok(lock) => return Ok(lock),
@@ -129,7 +100,7 @@ fn deliver(path: &Path, config: &Config) -> Result<Done, String> {
         (None, None) => return Err("no MLflow server is known: set MLFLOW_TRACKING_URI".to_owned()),
     };
     let client = Client::new(&settings).map_err(|e| e.to_string())?;
-    let goes_on = is_live(&record);
+    let goes_on = record.is_live();
     let told = reader.last_event(ending::EVENT).map_err(|e| e.to_string())?;
     let end = ending::of(&record, told.map(|event| event.detail));
     let phase = if goes_on { Phase::Running } else { Phase::Over(end.as_ref()) };
@@ -141,10 +112,4 @@ fn deliver(path: &Path, config: &Config) -> Result<Done, String> {
         Ok(()) => Ok(done),
         Err(trouble) => Err(format!("{trouble} (run it again: it goes on where it stopped)")),
     }
-}
-
-fn is_live(record: &Record) -> bool {
-    let silent = clock::unix_ms().saturating_sub(record.attempt.heartbeat_unix_ms);
-    let patience = SILENT_MS.saturating_add(record.interval_ms as i64 * 2);
-    record.attempt.ended_unix_ms.is_none() && silent < patience
 }

@@ -11,6 +11,7 @@ mod catalog;
 mod database;
 mod delivered;
 mod mounts;
+mod past;
 mod place;
 mod queue;
 mod reader;
@@ -25,7 +26,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use delivered::{Delivered, DeliveryRun, NewRow};
-pub use place::{Target, folder_name, newest_folder, records_in, would_go_to};
+pub use past::PastValue;
+pub use place::{Target, find, folder_name, folder_of_run, records_in, would_go_to};
 pub use reader::{Attempt, Reader, Record};
 pub use writer::{Place, Writer};
 

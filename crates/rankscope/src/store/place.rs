@@ -4,8 +4,10 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::mounts::Mounts;
+use super::reader::Reader;
 
 /// Recorders of one rank in one folder: a limit only so that the search ends.
 const MAX_RECORDERS: u32 = 10_000;
@@ -160,8 +162,51 @@ pub fn would_go_to(target: &Target) -> Result<PathBuf, String> {
     Err(refused.join("; "))
 }
 
-/// The folder of the newest record, among the places where one could be.
-pub fn newest_folder(target: &Target) -> Option<PathBuf> {
+impl Target {
+    /// For one who looks for records.
+    pub fn to_read(asked: Option<PathBuf>) -> Target {
+        Target {
+            asked,
+            cwd: std::env::current_dir().ok(),
+            tmpdir: std::env::var_os("TMPDIR").map(PathBuf::from),
+            ..Target::default()
+        }
+    }
+}
+
+/// The folder and the records that are meant by a record, its folder, or a directory of such folders; by nothing: the
+/// newest among the places where one could be.
+pub fn find(given: Option<&Path>, target: &Target) -> Result<(PathBuf, Vec<PathBuf>), String> {
+    let newest = |target: &Target| folders(target).into_iter().max().map(|(_, path)| path);
+    let given = match given {
+        Some(given) => given.to_owned(),
+        None => newest(target).ok_or("no record was found: give its folder")?,
+    };
+    if given.is_file() {
+        let folder = given.parent().filter(|p| !p.as_os_str().is_empty());
+        return Ok((folder.map_or_else(|| PathBuf::from("."), Path::to_owned), vec![given]));
+    }
+    let files = records_in(&given);
+    if !files.is_empty() {
+        return Ok((given, files));
+    }
+    // As `--store` takes it.
+    let inside = newest(&Target { asked: Some(given.clone()), ..Target::default() });
+    let folder = inside.ok_or_else(|| format!("{}: no record in it", given.display()))?;
+    let files = records_in(&folder);
+    Ok((folder, files))
+}
+
+/// The newest folder with a record that was delivered to that run.
+pub fn folder_of_run(target: &Target, run_id: &str) -> Option<PathBuf> {
+    let mut all = folders(target);
+    all.sort();
+    let has = |file: &PathBuf| Reader::open(file).is_ok_and(|r| r.has_run(run_id).unwrap_or(false));
+    all.into_iter().rev().map(|(_, path)| path).find(|folder| records_in(folder).iter().any(has))
+}
+
+/// Folders with records, and when each was written last.
+fn folders(target: &Target) -> Vec<(SystemTime, PathBuf)> {
     let (found, _) = candidates(target, &Mounts::of_this_process());
     let folders = found.iter().filter_map(|c| std::fs::read_dir(&c.base).ok()).flatten().flatten();
     let dated = folders.filter_map(|entry| {
@@ -169,7 +214,7 @@ pub fn newest_folder(target: &Target) -> Option<PathBuf> {
         let newest = files.iter().filter_map(|f| f.metadata().ok()?.modified().ok()).max()?;
         Some((newest, entry.path()))
     });
-    dated.max().map(|(_, path)| path)
+    dated.collect()
 }
 
 /// Records in a folder, ordered by name.

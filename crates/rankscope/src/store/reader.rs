@@ -10,17 +10,8 @@ use rankscope_core::deliver::{StoredSeries, StoredValue, StoredWindow};
 use rankscope_core::series::{Class, Kind, Scope};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
-use super::{Event, schema};
-
-fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
-    let detail: String = row.get(3)?;
-    Ok(Event {
-        unix_ms: row.get(0)?,
-        boottime_ns: row.get::<_, i64>(1)?.unsigned_abs(),
-        kind: row.get(2)?,
-        detail: serde_json::from_str(&detail).unwrap_or_default(),
-    })
-}
+use super::schema;
+use crate::clock;
 
 /// Longest wait for the writer.
 const BUSY: Duration = Duration::from_secs(5);
@@ -57,6 +48,18 @@ pub struct Attempt {
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
     pub reason: Option<String>,
+}
+
+/// A recorder writes its heartbeat every few seconds; one that has been silent for so long is gone.
+const SILENT_MS: i64 = 60_000;
+
+impl Record {
+    /// Whether its recorder still writes.
+    pub fn is_live(&self) -> bool {
+        let silent = clock::unix_ms().saturating_sub(self.attempt.heartbeat_unix_ms);
+        let patience = SILENT_MS.saturating_add(self.interval_ms as i64 * 2);
+        self.attempt.ended_unix_ms.is_none() && silent < patience
+    }
 }
 
 impl Reader {
@@ -163,13 +166,6 @@ impl Reader {
             window.values = values.query_map([window.id], value)?.collect::<rusqlite::Result<_>>()?;
         }
         Ok(windows)
-    }
-
-    /// The newest event of a kind.
-    pub fn last_event(&self, kind: &str) -> rusqlite::Result<Option<Event>> {
-        let sql =
-            "SELECT unix_ms, boottime_ns, kind, detail FROM event WHERE kind = ?1 ORDER BY id DESC LIMIT 1";
-        self.conn.prepare_cached(sql)?.query_row([kind], event).optional()
     }
 
     /// The last value of a series within these windows.

@@ -1,0 +1,126 @@
+//! A run on the server → what is known there of its ranks: tags that rankscope set, and the last points.
+
+use rankscope_core::ending::{Ending, Evidence, Oom, OomKills, Reason, decide};
+use rankscope_core::postmortem::{Peak, Recorded};
+
+use super::local::moments;
+use super::{COURSE_MS, KINDS, LIMIT, USED};
+use crate::clock;
+use crate::mlflow::{Client, Run, RunStatus, Settings};
+use crate::printer;
+use crate::store::PastValue;
+
+/// A recorder that delivers is silent for so long only when it is gone, or its server was.
+const SILENT_MS: i64 = 300_000;
+
+pub fn read(run_id: &str, tracking_uri: Option<&str>) -> Result<Vec<Recorded>, String> {
+    let settings = Settings::from_env(tracking_uri).map_err(|e| e.to_string())?;
+    let settings = settings.ok_or_else(|| {
+        format!("no record of the run {run_id} here, and no MLflow server: set MLFLOW_TRACKING_URI")
+    })?;
+    settings.warnings.iter().for_each(|w| printer::say(w));
+    let mut client = Client::new(&settings).map_err(|e| e.to_string())?;
+    let run = client.get_run(run_id).map_err(|e| e.to_string())?;
+    if run.tag("rankscope.job").is_none() && !run.metrics.iter().any(|m| subject(&m.key).is_some()) {
+        return Err(format!("the run {run_id} has nothing that rankscope wrote"));
+    }
+    let mut ranks = vec![lowest_rank(&mut client, &run)?];
+    ranks.extend(failed_ranks(&run));
+    Ok(ranks)
+}
+
+/// `rank_0` of `system/rank_0/process_rss_megabytes`.
+fn subject(key: &str) -> Option<&str> {
+    let (subject, series) = key.strip_prefix("system/")?.split_once('/')?;
+    USED.contains(&series).then_some(subject)
+}
+
+/// The rank that speaks for the job.
+fn lowest_rank(client: &mut Client, run: &Run) -> Result<Recorded, String> {
+    let subject = run.metrics.iter().filter_map(|m| subject(&m.key)).min().unwrap_or("rank_0").to_owned();
+    let newest =
+        run.metrics.iter().filter(|m| m.key.starts_with("system/")).map(|m| m.point.timestamp_ms).max();
+    let mut values = Vec::new();
+    for series in USED.into_iter().chain([LIMIT]).chain(KINDS) {
+        let key = format!("system/{subject}/{series}");
+        if !run.metrics.iter().any(|m| m.key == key) {
+            continue;
+        }
+        let points = client.metric_history(&run.id, &key).map_err(|e| e.to_string())?;
+        values.extend(points.into_iter().map(|p| PastValue {
+            unix_ms: p.timestamp_ms,
+            series: series.to_owned(),
+            value: p.value,
+        }));
+    }
+    values.sort_by_key(|v| v.unix_ms);
+    let all = moments(&values);
+    let started_unix_ms = run.start_time_ms.unwrap_or(0);
+    let last = newest.unwrap_or(started_unix_ms);
+    let ending = told(run);
+    let running = matches!(run.status, RunStatus::Running | RunStatus::Scheduled);
+    Ok(Recorded {
+        rank: subject.strip_prefix("rank_").and_then(|r| r.parse().ok()).unwrap_or(0),
+        started_unix_ms,
+        heartbeat_unix_ms: last,
+        is_alive: ending.is_none() && running && clock::unix_ms().saturating_sub(last) < SILENT_MS,
+        ending,
+        last_sample_unix_ms: newest,
+        peak: Peak {
+            used: all.iter().filter_map(|m| m.used).reduce(f64::max),
+            limit: all.iter().rev().find_map(|m| m.limit),
+            level: run.tag("rankscope.exit.oom_level").map(str::to_owned),
+            kernel: None,
+        },
+        course: all.into_iter().filter(|m| m.unix_ms >= last - COURSE_MS).collect(),
+        source: client.run_url(run),
+        ..Recorded::default()
+    })
+}
+
+/// `rankscope.exit.*`.
+fn told(run: &Run) -> Option<Ending> {
+    let tag = |name: &str| run.tag(&format!("rankscope.exit.{name}"));
+    let number = |name: &str| tag(name).and_then(|v| v.parse::<i64>().ok());
+    let reason = Reason::of(tag("reason")?)?;
+    let of = decide(&Evidence { ended_unix_ms: number("unix_ms").unwrap_or(0), ..Evidence::default() });
+    Some(Ending {
+        reason,
+        exit_code: number("code").and_then(|n| i32::try_from(n).ok()),
+        signal: number("signal").and_then(|n| i32::try_from(n).ok()),
+        oom: match tag("oom") {
+            Some("yes") => Oom::Yes,
+            Some("no") => Oom::No,
+            _ => Oom::CannotTell,
+        },
+        oom_kills: OomKills {
+            processes: number("oom_kills").and_then(|n| u64::try_from(n).ok()),
+            level: tag("oom_level").map(str::to_owned),
+        },
+        detail: tag("detail").unwrap_or(reason.as_str()).to_owned(),
+        evidence: Vec::new(),
+        warnings: tag("warning").map(str::to_owned).into_iter().collect(),
+        ..of
+    })
+}
+
+/// `rankscope.failed.rank_<r>`.
+fn failed_ranks(run: &Run) -> Vec<Recorded> {
+    let of = |key: &str, value: &str| {
+        let rank = key.strip_prefix("rankscope.failed.rank_")?.parse().ok()?;
+        let json: serde_json::Value = serde_json::from_str(value).ok()?;
+        let number = |name: &str| json.get(name).and_then(serde_json::Value::as_i64);
+        let ended_unix_ms = number("ended_unix_ms")?;
+        let reason = Reason::of(json.get("reason")?.as_str()?)?;
+        let end = decide(&Evidence { ended_unix_ms, ..Evidence::default() });
+        let code = |name: &str| number(name).and_then(|n| i32::try_from(n).ok());
+        let detail = json.get("detail").and_then(|v| v.as_str()).unwrap_or(reason.as_str()).to_owned();
+        Some(Recorded {
+            rank,
+            heartbeat_unix_ms: ended_unix_ms,
+            ending: Some(Ending { reason, exit_code: code("code"), signal: code("signal"), detail, ..end }),
+            ..Recorded::default()
+        })
+    };
+    run.tags.iter().filter_map(|tag| of(tag.key(), tag.value())).collect()
+}
