@@ -18,6 +18,9 @@ use crate::probe::Client;
 use crate::sources::{Options, Sources};
 use crate::store::Writer;
 
+/// File systems are asked once more at the end: a full one may be the reason.
+const LAST_ANSWERS: Duration = Duration::from_millis(50);
+
 pub struct Config {
     pub options: Options,
     pub interval: Duration,
@@ -119,6 +122,7 @@ impl Loop {
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        self.sources.wait_for_file_systems(LAST_ANSWERS);
         self.tick();
         if let Some(window) = self.windows.close() {
             self.closed += 1;

@@ -50,7 +50,7 @@ fn oom_killed(seen: &Evidence) -> String {
     let whose = match seen.oom.level().as_str() {
         "node" => "the node ran out of memory, not a limit of this container".to_owned(),
         "not_visible" => "whose limit it was is not visible from here".to_owned(),
-        level => format!("the limit of {level} was met"),
+        level => format!("{} was met", limit_of(level)),
     };
     let nested = match (seen.oom.own_kills, kills) {
         (Some(own), all) if own < all => " (in a cgroup below the own one)",
@@ -74,7 +74,8 @@ fn without_oom(seen: &Evidence) -> String {
         Some(0) => match oom.hits().and_then(|l| l.hits.filter(|n| *n > 0).map(|n| (n, &l.level))) {
             Some((hits, level)) => {
                 format!(
-                    ", no OOM kill recorded (the limit of {level} was met {}, and memory could be reclaimed)",
+                    ", no OOM kill recorded ({} was met {}, and memory could be reclaimed)",
+                    limit_of(level),
                     times(hits)
                 )
             }
@@ -88,13 +89,18 @@ fn without_oom(seen: &Evidence) -> String {
 fn unknown(oom: &OomCounts) -> String {
     let mut words = oom.why_not.clone().unwrap_or_else(|| "nothing was read".to_owned());
     if let Some((hits, level)) = oom.hits().and_then(|l| Some((l.hits.filter(|n| *n > 0)?, &l.level))) {
-        words.push_str(&format!("; the limit of {level} was hit {}", times(hits)));
+        words.push_str(&format!("; {} was hit {}", limit_of(level), times(hits)));
     }
     if let Some(n) = oom.node_kills.filter(|n| *n > 0) {
         words
             .push_str(&format!("; {} OOM-killed on this node meanwhile, whose is not visible", processes(n)));
     }
     words
+}
+
+/// In a cgroup namespace the own cgroup is the root of what is seen.
+fn limit_of(level: &str) -> String {
+    if level == "/" { "this container's own limit".to_owned() } else { format!("the limit of {level}") }
 }
 
 fn times(n: u64) -> String {
@@ -146,7 +152,7 @@ pub fn evidence(seen: &Evidence) -> Vec<Fact> {
             Some(ooms) => format!("met {}, out of memory {}", count(level.hits), ooms),
             None => format!("met {}", count(level.hits)),
         };
-        add(&format!("limit of {}", level.level), value, &level.source);
+        add(&limit_of(&level.level), value, &level.source);
     }
     if let Some(share) = oom.node_available_percentage {
         add("memory of the node that was available at the end", format!("{share:.1} %"), "/proc/meminfo");

@@ -37,8 +37,8 @@ fn out_of_memory(rank: &Recorded, ending: &Ending) -> String {
         Some("node") => "the node itself ran out of memory, not this container's limit".to_owned(),
         Some("not_visible") | None => "a limit that is not visible from here was met".to_owned(),
         Some(level) => match (rank.peak.limit, rank.peak.level.as_deref() == Some(level)) {
-            (Some(limit), true) => format!("{level} reached its limit of {}", size(limit)),
-            _ => format!("{level} reached its limit"),
+            (Some(limit), true) => format!("{} reached its limit of {}", name(level), size(limit)),
+            _ => format!("{} reached its limit", name(level)),
         },
     }];
     let programs = of_programs(&rank.programs);
@@ -57,6 +57,11 @@ fn out_of_memory(rank: &Recorded, ending: &Ending) -> String {
     let n = ending.oom_kills.processes.unwrap_or(0);
     parts.push(format!("{n} {} killed", if n == 1 { "process was" } else { "processes were" }));
     parts.join("; ")
+}
+
+/// In a cgroup namespace the own cgroup is the root of what is seen.
+fn name(level: &str) -> &str {
+    if level == "/" { "this container" } else { level }
 }
 
 fn times(program: &ProgramGrowth) -> String {

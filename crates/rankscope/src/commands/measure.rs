@@ -32,6 +32,8 @@ pub struct Measurement {
 
 /// Between the two readings of a command that prints one sample.
 const APART: Duration = Duration::from_millis(200);
+/// For the answers about file systems.
+const FILE_SYSTEMS: Duration = Duration::from_millis(300);
 
 impl Measurement {
     /// Takes the first sample, or, of recorded trees, all there are.
@@ -52,7 +54,7 @@ impl Measurement {
         let target = request.pid.map_or(Target::Nobody, Target::Process);
         let options = Options { target, ..request.options.clone() };
         let mut sources = Sources::new(machine, options, Client::start().ok());
-        sources.wait_for_file_systems();
+        sources.wait_for_file_systems(FILE_SYSTEMS);
         Ok(Measurement::new(sources, true))
     }
 

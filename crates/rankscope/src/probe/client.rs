@@ -81,6 +81,12 @@ impl Client {
         }
     }
 
+    /// Every path may be asked about anew, however short ago it was asked about.
+    pub fn make_due(&mut self) {
+        let long_ago = Instant::now().checked_sub(ASK_EVERY);
+        self.paths.values_mut().for_each(|p| p.asked_at = long_ago.unwrap_or(p.asked_at));
+    }
+
     /// The newest answer about a path, of those that were taken.
     pub fn answer(&self, path: &str) -> Measured<Space> {
         let late =

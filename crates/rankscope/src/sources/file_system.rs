@@ -65,7 +65,9 @@ impl FileSystemSource {
         }
     }
 
+    /// Asks anew, and waits for the answers.
     pub fn wait(&mut self, limit: Duration) {
+        self.probe.iter_mut().for_each(Client::make_due);
         self.ask();
         if let Some(probe) = &mut self.probe {
             probe.wait(limit);

@@ -178,9 +178,9 @@ impl Sources {
         &self.by_cgroup.cgroups
     }
 
-    /// Waits a bounded time for the first answers about file systems, where a single sample is all there will be.
-    pub fn wait_for_file_systems(&mut self) {
-        self.file_systems.wait(std::time::Duration::from_millis(300));
+    /// Asks about file systems and waits so long for the answers, where no later sample would bring them.
+    pub fn wait_for_file_systems(&mut self, at_most: std::time::Duration) {
+        self.file_systems.wait(at_most);
     }
 
     pub fn network_scope(&self) -> (Scope, &str) {
