@@ -54,13 +54,13 @@ fn climb(rank: &Recorded) -> Vec<(i64, f64)> {
 
 /// Which kind of memory grew most between the first and the last moment.
 pub fn kind_that_grew(course: &[Moment]) -> Option<&'static str> {
-    let kinds: [(&str, fn(&Moment) -> Option<f64>); 3] =
-        [("anon", |m| m.anon), ("shmem", |m| m.shmem), ("file", |m| m.file)];
-    let grown = kinds.into_iter().filter_map(|(name, pick)| {
+    let grown = |name: &'static str, pick: fn(&Moment) -> Option<f64>| {
         let known: Vec<f64> = course.iter().filter_map(pick).collect();
         Some((name, known.last()? - known.first()?))
-    });
-    grown.filter(|(_, bytes)| *bytes > 0.0).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
+    };
+    let all = [grown("anon", |m| m.anon), grown("shmem", |m| m.shmem), grown("file", |m| m.file)];
+    let grown = all.into_iter().flatten().filter(|(_, bytes)| *bytes > 0.0);
+    grown.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
 }
 
 /// A program whose memory was seen at least twice.

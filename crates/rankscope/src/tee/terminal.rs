@@ -13,11 +13,11 @@ pub fn is_terminal(fd: RawFd) -> bool {
 
 /// A new pair (ours, the job's) with the settings and the size of `real`.
 pub fn pair_like(real: RawFd) -> io::Result<(OwnedFd, OwnedFd)> {
-    let (mut settings, mut size) = (settings(real)?, size(real));
+    let (settings, size) = (settings(real)?, size(real));
     let (mut ours, mut jobs) = (-1, -1);
     // SAFETY: the out-pointers and the structs live through the call; no name is asked for.
     let (ours, jobs) = unsafe {
-        if libc::openpty(&mut ours, &mut jobs, std::ptr::null_mut(), &mut settings, &mut size) == -1 {
+        if libc::openpty(&mut ours, &mut jobs, std::ptr::null_mut(), &settings, &size) == -1 {
             return Err(io::Error::last_os_error());
         }
         (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(jobs))
