@@ -31,7 +31,7 @@ const CASES: &[(&str, fn())] = &[
 ];
 
 fn run(script: &str) -> Ended {
-    supervise::start(&words(&["sh", "-c", script]), &[]).expect("sh starts").wait(|| ())
+    supervise::start(&words(&["sh", "-c", script]), &[], None).expect("sh starts").wait(|| ())
 }
 
 fn words(words: &[&str]) -> Vec<OsString> {
@@ -39,7 +39,7 @@ fn words(words: &[&str]) -> Vec<OsString> {
 }
 
 fn the_last_sample_sees_a_zombie_once() {
-    let job = supervise::start(&words(&["sh", "-c", "exit 3"]), &[]).expect("sh starts");
+    let job = supervise::start(&words(&["sh", "-c", "exit 3"]), &[], None).expect("sh starts");
     let stat = format!("/proc/{}/stat", job.pid());
     let mut seen = Vec::new();
     let ended = job.wait(|| seen.push(fs::read_to_string(&stat).expect("the job is still in /proc")));
@@ -71,7 +71,7 @@ fn signals_are_told_with_their_time() {
 }
 
 fn a_signal_that_we_take_after_the_end_is_told() {
-    let job = supervise::start(&words(&["true"]), &[]).expect("true starts");
+    let job = supervise::start(&words(&["true"]), &[], None).expect("true starts");
     let stat = format!("/proc/{}/stat", job.pid());
     while !fs::read_to_string(&stat).expect("the job is still in /proc").contains(") Z ") {
         std::thread::yield_now();
@@ -106,10 +106,10 @@ fn a_failed_start_leaves_nothing_behind() {
     let before = open();
     for _ in 0..3 {
         let error =
-            supervise::start(&words(&["no-such-command-here"]), &[]).err().expect("it does not start");
+            supervise::start(&words(&["no-such-command-here"]), &[], None).err().expect("it does not start");
         assert_eq!(error.code, 127);
     }
-    assert_eq!(supervise::start(&[], &[]).err().map(|error| error.code), Some(2));
+    assert_eq!(supervise::start(&[], &[], None).err().map(|error| error.code), Some(2));
     assert_eq!(open(), before);
     let pid = std::process::id();
     assert_eq!(
