@@ -30,12 +30,15 @@ pub enum Exit {
 }
 
 /// A request to end that came to the recorder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     pub signal: i32,
     pub unix_ms: i64,
     /// `None`: from outside of our pid namespace, or from the kernel.
     pub sender: Option<i32>,
+    pub sender_name: Option<String>,
+    /// A time limit that had come: whose.
+    pub time_limit: Option<String>,
 }
 
 /// Everything that was seen of an end.

@@ -108,10 +108,14 @@ fn times(n: u64) -> String {
 }
 
 fn terminated(seen: &Evidence) -> String {
-    let Some(asked) = seen.asked else { return how(seen) };
-    let from = match asked.sender {
-        Some(pid) => format!(" from process {pid}"),
-        None => " from outside (the terminal, the container's runtime, a scheduler)".to_owned(),
+    let Some(asked) = &seen.asked else { return how(seen) };
+    let from = match (&asked.time_limit, asked.sender) {
+        (Some(whose), _) => format!(" at the time limit of {whose}"),
+        (None, Some(pid)) => match &asked.sender_name {
+            Some(name) => format!(" from process {pid} ({name})"),
+            None => format!(" from process {pid}"),
+        },
+        (None, None) => " from outside (the terminal, the container's runtime, a scheduler)".to_owned(),
     };
     let after = seen.ended_unix_ms.saturating_sub(asked.unix_ms) as f64 / 1e3;
     format!("{} came{from}; the job ended {after:.1} s later: {}", signal_name(asked.signal), how(seen))
@@ -160,7 +164,7 @@ pub fn evidence(seen: &Evidence) -> Vec<Fact> {
     if let Some(n) = oom.node_kills {
         add("processes OOM-killed on the node during the run", n.to_string(), "/proc/vmstat");
     }
-    if let Some(asked) = seen.asked {
+    if let Some(asked) = &seen.asked {
         let ago = seen.ended_unix_ms.saturating_sub(asked.unix_ms) as f64 / 1e3;
         let value = format!("{} {ago:.1} s before the end", signal_name(asked.signal));
         add("request to end", value, "signal to rankscope");

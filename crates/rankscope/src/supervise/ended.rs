@@ -27,12 +27,14 @@ pub enum ExitKind {
 }
 
 /// A signal that came to us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalSeen {
     pub signal: i32,
     pub at: SystemTime,
     /// `None`: the kernel, or a process outside of our pid namespace.
     pub sender: Option<i32>,
+    /// Its name, if it was still there.
+    pub sender_name: Option<String>,
     /// Passed on to the job; if not, the job had it already, as when Ctrl-C is typed, or it had just ended.
     pub forwarded: bool,
 }

@@ -141,7 +141,13 @@ impl Supervised {
         if self.signals.len() == SIGNALS_KEPT {
             self.signals.remove(0);
         }
-        self.signals.push(SignalSeen { signal, at: SystemTime::now(), sender: arrived.sender(), forwarded });
+        self.signals.push(SignalSeen {
+            signal,
+            at: SystemTime::now(),
+            sender: arrived.sender(),
+            sender_name: arrived.sender().and_then(name_of),
+            forwarded,
+        });
     }
 
     /// A stop signal came to the whole group: it acts on us once the job has stopped.
@@ -186,4 +192,9 @@ impl Supervised {
 
 fn is_for_the_job(arrived: &Arrived) -> bool {
     !STOPS.contains(&arrived.signal) && ![libc::SIGCHLD, libc::SIGCONT].contains(&arrived.signal)
+}
+
+fn name_of(pid: pid_t) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end().to_owned()).filter(|name| !name.is_empty())
 }
