@@ -7,6 +7,8 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import time
+from pathlib import Path
 
 import pytest
 from supervise_support import until
@@ -158,17 +160,25 @@ def test_a_full_shm(v1_host, end):
         assert any("medium: Memory" in words for words in told["try"])
 
 
-def test_a_request_to_end(rankscope, tmp_path):
+@pytest.mark.parametrize("over", [None, 20, 7200])
+def test_a_request_to_end(rankscope, tmp_path, over):
+    """`over`: seconds until Slurm would end the job."""
     job = "import signal,sys,time; signal.signal(15, lambda *_: sys.exit(143)); print('ready', flush=True)"
     job += "; time.sleep(60)"
     argv = [rankscope.path, "run", "--store", tmp_path / "store", "--", PYTHON, "-c", job]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    env = {**os.environ, **({"SLURM_JOB_END_TIME": str(int(time.time()) + over)} if over else {})}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(argv, env=env, **pipes) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 143
     told = json.loads(rankscope.run("--json", "postmortem", tmp_path / "store", check=0).stdout)
     assert (told["reason"], told["status"], told["exit_code"]) == ("terminated", "KILLED", 143)
-    assert f"from process {os.getpid()}" in told["detail"]
+    if over == 20:
+        assert "at the time limit of the Slurm job" in told["detail"]
+    else:
+        name = Path("/proc/self/comm").read_text().strip()
+        assert f"from process {os.getpid()} ({name})" in told["detail"]
 
 
 def test_a_traceback_in_what_the_job_writes(end):

@@ -19,6 +19,8 @@ pub const EVENT: &str = "end";
 /// Kubernetes shows the last 4096 bytes of it as the container's message.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 const TERMINATION_BYTES: u64 = 4096;
+/// Slurm's KillWait and what its daemons are late.
+const SLURM_NEAR_S: i64 = 90;
 /// Of an error file that the job wrote.
 const ERROR_FILE_BYTES: u64 = 1 << 20;
 
@@ -55,10 +57,13 @@ pub fn ending(seen: Seen) -> Ending {
     evidence.asked =
         requests.filter(|s| matches!(s.signal, libc::SIGTERM | libc::SIGINT)).find_map(|signal| {
             let since = signal.at.duration_since(UNIX_EPOCH).ok()?;
+            let unix_ms = i64::try_from(since.as_millis()).ok()?;
             Some(Asked {
                 signal: signal.signal,
-                unix_ms: i64::try_from(since.as_millis()).ok()?,
+                unix_ms,
                 sender: signal.sender,
+                sender_name: signal.sender_name.clone(),
+                time_limit: time_limit(unix_ms),
             })
         });
     evidence.oom.node_kills =
@@ -68,6 +73,13 @@ pub fn ending(seen: Seen) -> Ending {
             .or_else(|| Traceback::last_in(&seen.stderr_tail.unwrap_or_default(), "--tee"));
     }
     decide(&evidence)
+}
+
+/// Slurm asks half a minute or so around the end of a job's time.
+fn time_limit(unix_ms: i64) -> Option<String> {
+    let end = env_vars::slurm_end_time()?;
+    let near = (unix_ms / 1000).saturating_sub(end).abs() <= SLURM_NEAR_S;
+    near.then(|| "the Slurm job".to_owned())
 }
 
 /// What torchrun's `@record` wrote about an exception, if it is of this attempt.

@@ -11,6 +11,11 @@ pub fn node_name() -> Option<String> {
     text("NODE_NAME").or_else(|| text("K8S_NODE_NAME"))
 }
 
+/// When the time of the Slurm job is over, seconds since the epoch.
+pub fn slurm_end_time() -> Option<i64> {
+    text("SLURM_JOB_END_TIME")?.parse().ok()
+}
+
 /// Where torchrun's `@record` writes about an exception.
 pub fn error_file() -> Option<String> {
     text("TORCHELASTIC_ERROR_FILE")

@@ -51,8 +51,10 @@ fn reason(seen: &Evidence) -> Reason {
     let killed = seen.oom.kills.is_some_and(|n| n > 0);
     let lately =
         seen.oom.last_kill_unix_ms.is_some_and(|at| seen.ended_unix_ms.saturating_sub(at) <= AFTER_KILL_MS);
-    let asked =
-        seen.asked.is_some_and(|asked| seen.ended_unix_ms.saturating_sub(asked.unix_ms) <= AFTER_REQUEST_MS);
+    let asked = seen
+        .asked
+        .as_ref()
+        .is_some_and(|asked| seen.ended_unix_ms.saturating_sub(asked.unix_ms) <= AFTER_REQUEST_MS);
     let bus = signal == Some(BUS) || seen.traceback.as_ref().is_some_and(|t| t.tells_of_bus_error);
     let shm_full = bus && seen.shm_percentage.is_some_and(|share| share >= SHM_FULL);
     match &seen.traceback {

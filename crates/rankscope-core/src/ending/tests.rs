@@ -125,7 +125,7 @@ fn the_level_of_a_kill() {
 
 #[test]
 fn a_request_to_end_comes_before_an_earlier_kill() {
-    let asked = Asked { signal: 15, unix_ms: 98_000, sender: None };
+    let asked = Asked { signal: 15, unix_ms: 98_000, sender: None, sender_name: None, time_limit: None };
     let seen = Evidence { asked: Some(asked), oom: oom(2, 30_000), ..end(Exit::Code(143)) };
     let ending = decide(&seen);
     assert_eq!(ending.reason, Reason::Terminated);
