@@ -61,7 +61,7 @@ fn signals_are_told_with_their_time() {
     // From another process than the job: what the job sends is not sent back to it.
     let ended = run("trap 'exit 4' TERM; (kill -TERM $PPID) & wait; while :; do sleep 0.01; done");
     assert_eq!(ended.exit_code(), 4);
-    let [term] = ended.signals[..] else { panic!("one signal: {:?}", ended.signals) };
+    let [term] = &ended.signals[..] else { panic!("one signal: {:?}", ended.signals) };
     assert_eq!((term.signal, term.forwarded), (libc::SIGTERM, true));
     assert!((before..=SystemTime::now()).contains(&term.at));
 
