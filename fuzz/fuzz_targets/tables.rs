@@ -1,9 +1,10 @@
-//! Tables of devices: /proc/net/dev, io.stat, blkio.throttle.io_service_bytes; and which interfaces count.
+//! Tables of devices: /proc/net/dev, /proc/diskstats, io.stat, blkio.throttle.io_service_bytes; and which of them count.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use rankscope_core::disks::{self, BlockDevice};
 use rankscope_core::interfaces::{self, Interface, Netdev};
-use rankscope_core::parse::{block_io, net_dev};
+use rankscope_core::parse::{block_io, diskstats, net_dev};
 
 fuzz_target!(|text: &[u8]| {
     let mut devices = Vec::new();
@@ -13,6 +14,16 @@ fuzz_target!(|text: &[u8]| {
     known.sort_unstable();
     known.dedup();
     assert_eq!(known.len(), devices.len(), "a device is there twice");
+
+    let mut all = Vec::new();
+    diskstats::for_each(text, |name, read, write| {
+        assert!(!name.is_empty());
+        let name = String::from_utf8_lossy(name).into_owned();
+        let partition = (read % 3 == 0).then_some(write % 2 == 0);
+        all.push(BlockDevice { name, partition, stacked: read % 7 == 0 });
+    });
+    let no_disk = |d: &BlockDevice| d.stacked || d.partition == Some(true) || d.name == "dm-0";
+    assert!(all.iter().zip(disks::counted(&all)).all(|(d, counted)| !counted || !no_disk(d)));
 
     let parsed = net_dev::parse(text);
     let names: Vec<String> = parsed.iter().map(|i| i.name.clone()).collect();

@@ -14,7 +14,7 @@ use rankscope::commands::measure::{Measurement, Request};
 use rankscope::commands::scope;
 use rankscope::sources::Options;
 
-const FILES: [&str; 48] = [
+const FILES: [&str; 50] = [
     "proc/stat",
     "proc/meminfo",
     "proc/loadavg",
@@ -63,6 +63,8 @@ const FILES: [&str; 48] = [
     "v1/cpuacct.usage",
     "v1/blkio.throttle.io_service_bytes",
     "rankscope-tree.json",
+    "proc/diskstats",
+    "sys/class/block/dm-0/slaves/sda",
 ];
 
 /// What nearly every tree needs to get anywhere; the input may overwrite it.

@@ -48,6 +48,8 @@ pub struct Sample {
     pub pids: Measured<Raw>,
     pub pressure: Measured<ContainerPressure>,
     pub network: Network,
+    /// The node's disks that count.
+    pub disks: Raw<Vec<DiskBytes>>,
     /// InfiniBand and RoCE ports, as `device/port`.
     pub rdma: Raw<Vec<InterfaceBytes>>,
     pub file_systems: Vec<FileSystem>,
@@ -158,6 +160,14 @@ pub struct InterfaceBytes {
     pub name: Arc<str>,
     pub receive: u64,
     pub transmit: u64,
+}
+
+/// One disk; bytes since boot, or since it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskBytes {
+    pub name: Arc<str>,
+    pub read: u64,
+    pub write: u64,
 }
 
 /// One file system, by statvfs(3).

@@ -161,6 +161,18 @@ series! {
         "share of the time in which at least one task of the node waited for I/O",
         not "the container's",
         since "Linux 4.20";
+    NODE_DISK_READ = "node_disk_read_megabytes", "MB", Counter, Node, All, "/proc/diskstats", "",
+        "bytes read from the node's disks since boot: whole disks, not partitions, nor what stands on disks (device mapper, RAID, loop) or in memory",
+        not "this job's alone: every process of the node counts; page cache hits and network file systems do not pass a disk";
+    NODE_DISK_WRITE = "node_disk_write_megabytes", "MB", Counter, Node, All, "/proc/diskstats", "",
+        "bytes written to the same disks",
+        not "this job's alone; and the page cache is written back later";
+    NODE_DISK_READ_RATE = "node_disk_read_megabytes_per_second", "MB/s", Gauge, Node, All, "/proc/diskstats", "",
+        "rate of node_disk_read_megabytes; a disk that came or was counted anew is left out for one interval",
+        not "this job's alone";
+    NODE_DISK_WRITE_RATE = "node_disk_write_megabytes_per_second", "MB/s", Gauge, Node, All, "/proc/diskstats", "",
+        "rate of node_disk_write_megabytes",
+        not "this job's alone";
 
     CONTAINER_MEMORY_USAGE = "container_memory_usage_megabytes", "MB", Gauge, Container, Core,
         "memory.usage_in_bytes", "memory.current",

@@ -4,6 +4,7 @@
 pub mod block_io;
 pub mod cgroup_file;
 pub mod cpu_list;
+pub mod diskstats;
 pub mod keyed;
 pub mod limit;
 pub mod mountinfo;

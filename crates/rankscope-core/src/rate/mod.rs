@@ -2,6 +2,8 @@
 //! than one interval (kills since the attempt began, a sampled peak) is in `Running`, which only this stage sees.
 
 mod cpu;
+mod devices;
+mod disk;
 mod file_system;
 mod memory;
 mod network;
@@ -67,6 +69,7 @@ pub fn rates(previous: Option<&Sample>, current: &Sample, running: &mut Running,
     memory::rates(&interval, running, out);
     cpu::rates(&interval, running, out);
     container_rest(&interval, out);
+    disk::rates(&interval, out);
     network::rates(&interval, out);
     network::rdma(&interval, out);
     file_system::rates(current, out);
@@ -264,6 +267,7 @@ mod tests {
             pids: Err(none()),
             pressure: Err(none()),
             network: Network { scope: Scope::Pod, interfaces: raw(Vec::new()) },
+            disks: raw(Vec::new()),
             rdma: raw(Vec::new()),
             file_systems: Vec::new(),
             processes: Err(none()),

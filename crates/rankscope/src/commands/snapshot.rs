@@ -24,12 +24,13 @@ pub struct Config {
 }
 
 /// Files of /proc that are not of one process.
-const NODE_FILES: [&str; 12] = [
+const NODE_FILES: [&str; 13] = [
     "/proc/stat",
     "/proc/meminfo",
     "/proc/loadavg",
     "/proc/uptime",
     "/proc/version",
+    "/proc/diskstats",
     "/proc/pressure/cpu",
     "/proc/pressure/memory",
     "/proc/pressure/io",
@@ -67,6 +68,7 @@ pub fn snapshot(config: &Config) -> Result<u8, String> {
     tree.link("/proc/self", &pid.to_string());
     let dirs = sources.cgroups().directories();
     dirs.iter().for_each(|dir| tree.cgroup(dir));
+    tree.disks();
     tree.network();
     tree.rdma();
     let meta = tree.meta(pid, &dirs, &sources);
@@ -146,6 +148,18 @@ impl Tree<'_> {
                 && !["tasks", "cgroup.threads"].contains(&name.as_str())
             {
                 self.copy(&path);
+            }
+        }
+    }
+
+    /// What tells disks from partitions and from devices that stand on others.
+    fn disks(&mut self) {
+        for name in self.machine.list("/sys/class/block") {
+            let dir = format!("/sys/class/block/{name}");
+            self.copy(&format!("{dir}/dev"));
+            self.copy(&format!("{dir}/partition"));
+            for below in self.machine.list(&format!("{dir}/slaves")) {
+                self.write(&format!("{dir}/slaves/{below}/present"), b"");
             }
         }
     }

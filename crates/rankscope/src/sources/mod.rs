@@ -3,6 +3,7 @@
 pub mod block_io;
 pub mod cgroup;
 pub mod cpu;
+pub mod disk;
 pub mod file_system;
 pub mod host;
 pub mod memory;
@@ -42,6 +43,7 @@ pub struct Sources {
     by_cgroup: ByCgroup,
     node: node::NodeSource,
     network: network::NetworkSource,
+    disks: disk::DiskSource,
     rdma: rdma::RdmaSource,
     file_systems: file_system::FileSystemSource,
     processes: Measured<process::ProcessSource>,
@@ -90,6 +92,7 @@ impl Sources {
         let mut sources = Sources {
             node: node::NodeSource::new(&machine, &host),
             network: network::NetworkSource::new(&machine, &host, &pid),
+            disks: disk::DiskSource::new(&machine, &host),
             rdma: rdma::RdmaSource::new(&machine, &host),
             file_systems: file_system::FileSystemSource::new(&machine, &host, &options, probe),
             processes: process::ProcessSource::new(&machine, &host, &options),
@@ -127,6 +130,7 @@ impl Sources {
         let pressure = per_source(&mut by_cgroup.pressure, |s| s.read(buffer));
         let node = self.node.read(buffer);
         let network: Network = self.network.read(&self.machine, buffer);
+        let disks = self.disks.read(&self.machine, buffer);
         let rdma = self.rdma.read(buffer);
         let last_pid = self.node.last_pid;
         let processes = per_source(&mut self.processes, |s| s.read(&self.machine, buffer, last_pid));
@@ -146,6 +150,7 @@ impl Sources {
             pids,
             pressure,
             network,
+            disks,
             rdma,
             file_systems,
             processes,

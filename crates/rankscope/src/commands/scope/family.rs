@@ -4,7 +4,7 @@ use rankscope_core::cgroup::Version;
 use rankscope_core::gap::{Gap, Reason};
 use rankscope_core::rate::{cpu_limit, memory_limit, working_set};
 use rankscope_core::reading::{Origin, Readings};
-use rankscope_core::sample::Sample;
+use rankscope_core::sample::{Raw, Sample};
 use rankscope_core::series::{self, Scope, Series};
 use serde_json::{Value, json};
 
@@ -41,10 +41,19 @@ pub fn all(sources: &Sources, sample: &Sample, readings: &Readings) -> Vec<Famil
     ];
     rows.extend(container_rest(readings));
     rows.push(network(sources, readings));
-    rows.extend(rdma(sample, readings));
+    rows.extend(where_there(
+        &sample.rdma,
+        ("node_rdma", &series::NODE_RDMA_RECEIVE_RATE, "received"),
+        readings,
+    ));
     rows.extend(file_systems(sample, sources.network_scope().0 == Scope::Pod));
     rows.push(processes(readings));
     rows.extend(node(sample, readings));
+    rows.extend(where_there(
+        &sample.disks,
+        ("node_disk", &series::NODE_DISK_READ, "read since boot"),
+        readings,
+    ));
     rows
 }
 
@@ -234,11 +243,14 @@ fn network(sources: &Sources, readings: &Readings) -> Family {
     Family { note: Some(why.to_owned()), ..family }
 }
 
-/// Most machines have no such device, and need no row that says so.
-fn rdma(sample: &Sample, readings: &Readings) -> Option<Family> {
-    let there = sample.rdma.value.as_ref().map_or_else(|gap| gap.reason != Reason::Absent, |_| true);
-    let series = (&series::NODE_RDMA_RECEIVE_RATE, "received");
-    there.then(|| Family::of("node_rdma", Scope::Node, readings, series))
+/// A machine without such a device needs no row that says so.
+fn where_there<T>(
+    devices: &Raw<T>,
+    (family, series, verb): (&str, &'static Series, &str),
+    readings: &Readings,
+) -> Option<Family> {
+    let there = devices.value.as_ref().map_or_else(|gap| gap.reason != Reason::Absent, |_| true);
+    there.then(|| Family::of(family, Scope::Node, readings, (series, verb)))
 }
 
 /// `isolated`: the job has namespaces of its own, as a container runtime makes them.
