@@ -6,7 +6,8 @@
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
 #   make lint            formatting and lints, as in CI
 #   make fuzz            every fuzz target for two minutes (FUZZ_SECONDS=n: for n seconds)
-#   make bench           what a sample costs, beside psutil and beside bare reads
+#   make bench           what a sample costs, beside psutil and beside bare reads; with up to 5,000 processes in the job;
+#                        at the end one boot of 5.10, as make test-v2-old
 PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
@@ -66,7 +67,9 @@ $(FUZZ_TOOLS)/bin/cargo-fuzz:
 
 bench: $(VENV)/ready tools
 	$(CARGO) build --release --quiet --bins --example tight_loop
-	$(VENV)/bin/python bench/sample_cost.py $(BENCH_ARGS)
+	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/sample_cost.py
+	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/tree_cost.py
+	$(MAKE) test-v2-old
 
 $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 	$(PYTHON) -m venv $(VENV)

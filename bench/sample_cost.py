@@ -37,7 +37,7 @@ def samples_for(pause):
 
 def main():
     with place() as here:
-        floor = here.build_floor()
+        floor = here.build("floor.c")
         print(f"in {here.name}; {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}\n", flush=True)
         rows = {name: [] for name in ("psutil", "sampler", "process", "floor")}
         for pause in PAUSES_S:
@@ -93,6 +93,10 @@ class Recorder:
 
     def __init__(self, here, process, pid, pid_inside, store):
         self.here, self.process, self.pid, self.pid_inside, self.store = here, process, pid, pid_inside, store
+
+    def stop(self):
+        os.kill(self.pid, signal.SIGTERM)
+        self.process.wait()
 
     def measure(self, seconds=5.0):
         before = self.counters()
@@ -189,16 +193,19 @@ class Place:
             raise SystemExit(f"{argv[0]} ended with {process.returncode}")
         return output
 
-    def build_floor(self):
-        subprocess.run(["cc", "-O2", "-Wall", "-o", self.outside / "floor", BENCH / "floor.c"], check=True)
-        return f"{self.inside}/floor"
+    def build(self, source):
+        """The path of a C program of this directory, as seen from inside."""
+        name = source.removesuffix(".c")
+        subprocess.run(["cc", "-O2", "-Wall", "-o", self.outside / name, BENCH / source], check=True)
+        return f"{self.inside}/{name}"
 
     def floor(self, program, listings, files, pause):
         pause_us = str(int(pause * 1e6))
         return int(self.output([program, str(samples_for(pause)), pause_us, str(listings), *files]))
 
-    def tight_loop(self, recorder):
-        return int(self.output([str(TIGHT_LOOP), str(samples_for(0)), "0", str(recorder.pid_inside)]))
+    def tight_loop(self, recorder, samples=None):
+        samples = samples or samples_for(0)
+        return int(self.output([str(TIGHT_LOOP), str(samples), "0", str(recorder.pid_inside)]))
 
     def psutil(self, processes, pause):
         command = [sys.executable, str(BENCH / "psutil_loop.py"), str(samples_for(pause)), str(pause)]
@@ -225,29 +232,27 @@ class Place:
             yield running
         finally:
             for recorder in running:
-                os.kill(recorder.pid, signal.SIGTERM)
-            for recorder in running:
-                recorder.process.wait()
+                recorder.stop()
 
-    def start(self, rank, count, interval):
+    def start(self, rank, count, interval, job=("sleep", "120"), **options):
         self.started += 1
         name = f"store-{self.started}"
         command = [str(RANKSCOPE), "run", "--interval", str(interval), "--store", f"{self.inside}/{name}"]
         environment = {"RANK": str(rank), "WORLD_SIZE": str(count), "RANKSCOPE_JOB": "bench"}
-        process = self.popen([*command, "--", "sleep", "120"], env=environment, stderr=subprocess.DEVNULL)
+        process = self.popen([*command, "--", *job], env=environment, stderr=subprocess.DEVNULL, **options)
         pid = process.host_pid if self.container else process.pid
         inside = process.pid_inside if self.container else pid
         return Recorder(self, process, pid, inside, self.outside / name)
 
 
 @contextlib.contextmanager
-def place():
+def place(pids=1000):
     reason = unavailable_reason()
     if reason:
         print(f"no container: {reason}")
         yield Place()
         return
-    with Container(memory=2 << 30, cpu_quota_us=-1, pids=1000) as container:
+    with Container(memory=2 << 30, cpu_quota_us=-1, pids=pids) as container:
         yield Place(container)
 
 
