@@ -4,7 +4,7 @@
 #   make test            everything; needs root and cgroup v1 for the tests with real containers
 #   make test-v2         a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
-#   make lint            formatting and lints, as in CI
+#   make lint            formatting and lints, the fuzz targets included, as in CI
 #   make fuzz            every fuzz target for two minutes (FUZZ_SECONDS=n: for n seconds)
 #   make bench           what a sample costs, beside psutil and beside bare reads; with up to 5,000 processes in the job;
 #                        at the end one boot of 5.10, as make test-v2-old
@@ -47,6 +47,7 @@ lint: $(VENV)/ready
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets -- -D warnings
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
