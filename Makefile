@@ -38,7 +38,7 @@ test-v2: $(VENV)/ready
 	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils
 	@tests/v2/fetch.sh $(V2_SUITE)
 	$(CARGO) build --release --quiet --bin rankscope
-	V2_SUITE=$(V2_SUITE) $(VENV)/bin/pytest tests/v2 --timeout 600 $(PYTEST_ARGS)
+	RANKSCOPE_BIN=$(abspath $(BUILT)) V2_SUITE=$(V2_SUITE) $(VENV)/bin/pytest tests/v2 --timeout 600 $(PYTEST_ARGS)
 
 test-v2-old:
 	$(MAKE) test-v2 V2_SUITE=bullseye-security
