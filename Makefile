@@ -1,7 +1,9 @@
 # Each works from a fresh clone:
 #   make demo [LEAK=1]   a small training job in a limited cgroup, under `rankscope run`
 #   make demo-mlflow     [LEAK=1] the same job logs to a real MLflow server, and its run gets rankscope's numbers
-#   make test            everything; needs root and cgroup v1 for the tests with real containers
+#   make test            everything; needs root and cgroup v1 for the tests with real containers. The tests of MLflow
+#                        run with MLflow 3 (.venv) and once more with MLflow 2 (.venv-mlflow2)
+#   make test-mlflow2    only the latter
 #   make test-v2         a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
 #   make lint            formatting and lints, the fuzz targets included, as in CI
@@ -11,13 +13,14 @@
 PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
+VENV2 := .venv-mlflow2
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release/rankscope
 
 # Outside of the checkout's build, so that it outlives `cargo clean`.
 FUZZ_TOOLS := .cache/cargo-fuzz
 FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
 
-.PHONY: demo demo-mlflow test test-v2 test-v2-old lint bench fuzz tools
+.PHONY: demo demo-mlflow test test-mlflow2 test-v2 test-v2-old lint bench fuzz tools
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -32,7 +35,14 @@ test: $(VENV)/ready $(VENV)/mlflow tools
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace --bins --examples
 	$(VENV)/bin/pytest tests $(PYTEST_ARGS)
+	$(MAKE) test-mlflow2
 	$(MAKE) fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20)
+
+# The first line fails where this MLflow is not there; pytest would skip.
+test-mlflow2: $(VENV2)/ready
+	$(VENV2)/bin/python -c 'import mlflow; assert mlflow.__version__.startswith("2."), mlflow.__version__'
+	$(CARGO) build --workspace --bins --examples
+	$(VENV2)/bin/pytest $(wildcard tests/test_mlflow_*.py) tests/test_audit.py $(PYTEST_ARGS)
 
 test-v2: $(VENV)/ready
 	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils
@@ -81,6 +91,13 @@ $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 $(VENV)/mlflow: tests/requirements-mlflow.txt $(VENV)/ready
 	@echo "installing MLflow into $(VENV): 850 MB, a minute or more"
 	$(VENV)/bin/pip install --quiet --requirement tests/requirements-mlflow.txt
+	@touch $@
+
+# The last of MLflow 2, server and client; it can't live beside MLflow 3.
+$(VENV2)/ready: tests/requirements-mlflow2.txt
+	@echo "installing MLflow 2 into $(VENV2): 860 MB, a minute or more"
+	$(PYTHON) -m venv $(VENV2)
+	$(VENV2)/bin/pip install --quiet --requirement tests/requirements-mlflow2.txt
 	@touch $@
 
 # What tests and benchmarks run beside Python and Rust: installed where that is possible, else named.
