@@ -242,7 +242,10 @@ def test_terminated(rankscope, server, environment, store, ignores):
     trap = "trap 'exit 0' TERM; " if ignores else ""
     command = [rankscope.path, "run", "--store", store, *FAST, "--run-name", "x", "--"]
     process = subprocess.Popen(
-        [*command, "sh", "-c", f"{trap}sleep 60 & wait"], env=environment, stderr=subprocess.PIPE
+        # The orphan does not keep the pipe open.
+        [*command, "sh", "-c", f"{trap}sleep 60 2> /dev/null & wait"],
+        env=environment,
+        stderr=subprocess.PIPE,
     )
     wait_for(lambda: list(store.rglob("*.sqlite")))
     time.sleep(1)
