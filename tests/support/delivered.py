@@ -43,19 +43,24 @@ class Record:
     def delivered(self, run):
         return [window for first, last in self.groups(run) for window in range(first, last + 1)]
 
-    def points(self, run_id, series="core", rank="rank_0"):
-        """(key, value, timestamp, step) of every window, or group of windows, that the run has."""
+    def start(self):
+        return self.db.execute("SELECT start_unix_ms, start_boottime_ns FROM attempt").fetchone()
+
+    def moments(self, run_id):
+        """First and last window, timestamp and step of each group that the run has."""
         run, _, run_start, _ = self.runs()[run_id]
-        start_ms, start_ns = self.db.execute(
-            "SELECT start_unix_ms, start_boottime_ns FROM attempt"
-        ).fetchone()
-        classes = ("core",) if series == "core" else ("core", "all")
+        start_ms, start_ns = self.start()
         times = {window: (unix_ms, ns) for window, _, _, unix_ms, ns in self.windows()}
-        constants, points = {}, set()
         for first, final in self.groups(run):
             unix_ms, boottime_ns = times[final]
             nanoseconds = (start_ms - run_start) * 10**6 + boottime_ns - start_ns
-            step = max(1, nanoseconds // 10**9)
+            yield first, final, unix_ms, max(1, nanoseconds // 10**9)
+
+    def points(self, run_id, series="core", rank="rank_0"):
+        """(key, value, timestamp, step) of every window, or group of windows, that the run has."""
+        classes = ("core",) if series == "core" else ("core", "all")
+        constants, points = {}, set()
+        for first, final, unix_ms, step in self.moments(run_id):
             query = (
                 "SELECT s.name, s.kind, s.scope, s.class, v.n, v.mean, v.max, v.last FROM window_value v "
                 "JOIN series s ON s.id = v.series_id WHERE v.window_id BETWEEN ? AND ? ORDER BY s.id, v.window_id"
@@ -87,6 +92,20 @@ def merged(rows):
     return mean, max(row[6] for row in rows), rows[-1][7]
 
 
+def training_steps(server, record, run_id, metric="loss", rank="rank_0"):
+    """Of each window the step of the metric's newest point that is not later; from this attempt."""
+    history = mlflow.MlflowClient(server.uri).get_metric_history(run_id, metric)
+    if not any(point.step > 0 for point in history):
+        return set()
+    start, _ = record.start()
+    points = set()
+    for _, _, unix_ms, step in record.moments(run_id):
+        known = [(p.timestamp, p.step) for p in history if start <= p.timestamp <= unix_ms]
+        if known:
+            points.add((f"system/{rank}/training_step", float(max(known)[1]), unix_ms, step))
+    return points
+
+
 def rows(server, run_id):
     """What the server's database has."""
     query = "SELECT key, value, timestamp, step FROM metrics WHERE run_uuid = ? AND key LIKE 'system/%'"
@@ -103,7 +122,7 @@ def history(server, run_id):
 
 def check_run(server, record, run_id, **options):
     """Everything that is noted as delivered is there, once, and nothing else."""
-    expected = record.points(run_id, **options)
+    expected = record.points(run_id, **options) | training_steps(server, record, run_id)
     in_database = rows(server, run_id)
     assert len(in_database) == len(set(in_database)), "a point is there twice"
     assert set(in_database) == expected

@@ -7,6 +7,7 @@ pub mod names;
 pub mod points;
 pub mod scopes;
 pub mod thin;
+pub mod training;
 
 use crate::series::{Class, Kind, Scope};
 

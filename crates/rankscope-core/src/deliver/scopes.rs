@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::StoredSeries;
 use super::names::{Subjects, key};
-use crate::series::Scope;
+use crate::series::{Scope, TRAINING_STEP};
 
 /// Servers take more, but a tag is read by people.
 const MAX_TAG: usize = 500;
@@ -63,10 +63,11 @@ pub fn describe<'a>(known: &'a Provenance, subjects: &'a Subjects) -> Vec<Descri
     known.series.iter().map(one).collect()
 }
 
-/// `container_memory`, `container_cpu`, `node_memory`, `pod_network`, `mount_<label>`, `rootfs`, `process`.
+/// `container_memory`, `container_cpu`, `node_memory`, `pod_network`, `mount_<label>`, `rootfs`, `process`, `training`.
 pub fn family(series: &StoredSeries) -> &str {
     let name = series.name.as_str();
     match series.scope {
+        _ if name == TRAINING_STEP.name => "training",
         Scope::Rootfs | Scope::Process => series.scope.as_str(),
         Scope::Mount => {
             ["_usage_", "_available_"].iter().find_map(|cut| name.rfind(cut)).map_or(name, |at| &name[..at])
@@ -172,6 +173,7 @@ mod tests {
         assert_eq!(of("container_pids", Scope::Container), "container_pids");
         assert_eq!(of("mount_a_usage_b_usage_megabytes", Scope::Mount), "mount_a_usage_b");
         assert_eq!(of("process_rss_megabytes", Scope::Process), "process");
+        assert_eq!(of("training_step", Scope::Process), "training");
         assert!(ALL.len() > 40);
     }
 

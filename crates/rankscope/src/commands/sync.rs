@@ -105,7 +105,10 @@ fn deliver(path: &Path, config: &Config) -> Result<Done, String> {
     let end = ending::of(&record, told.map(|event| event.detail));
     let phase = if goes_on { Phase::Running } else { Phase::Over(end.as_ref()) };
     let mut delivery = Delivery::new(client, reader, plan).map_err(|e| e.to_string())?;
-    let result = delivery.step(phase);
+    let result = delivery.step(phase).and_then(|()| match goes_on {
+        true => Ok(()),
+        false => delivery.training_step(None),
+    });
     let done = Done { path: path.to_owned(), urls: delivery.urls(), points: delivery.points, goes_on };
     delivery.close();
     match result {

@@ -44,6 +44,15 @@ pub struct RunsQuery {
     pub page_token: Option<String>,
 }
 
+/// Which part of a series.
+#[derive(Clone, Debug)]
+pub struct HistoryQuery<'a> {
+    pub run_id: &'a str,
+    pub key: &'a str,
+    pub max_results: u32,
+    pub page_token: Option<String>,
+}
+
 /// What became of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upload {
@@ -189,29 +198,39 @@ impl Client {
 
     /// Every point of a series, as the server orders them. Empty for a missing key, and for a missing run.
     pub fn metric_history(&mut self, run_id: &str, key: &str) -> Result<Vec<Point>, Error> {
+        let mut query = HistoryQuery { run_id, key, max_results: HISTORY_PAGE, page_token: None };
+        let mut points = Vec::new();
+        loop {
+            let page = self.metric_history_page(&query)?;
+            points.extend(page.items);
+            if page.next.is_none() {
+                return Ok(points);
+            }
+            query.page_token = page.next;
+        }
+    }
+
+    /// Servers up to MLflow 2.x give everything at once, whatever `max_results` is.
+    pub fn metric_history_page(&mut self, query: &HistoryQuery) -> Result<Page<Point>, Error> {
         #[derive(Deserialize)]
         struct Answer {
             #[serde(default)]
             metrics: Vec<wire::Metric>,
             next_page_token: Option<String>,
         }
-        let path = format!(
-            "metrics/get-history?run_id={}&metric_key={}&max_results={HISTORY_PAGE}",
-            encode(run_id),
-            encode(key)
-        );
-        let mut points = Vec::new();
-        let mut token: Option<String> = None;
-        loop {
-            let page = token.as_deref().map(|t| format!("&page_token={}", encode(t))).unwrap_or_default();
-            let answer: Answer = self.get(format!("{path}{page}"))?;
-            points.extend(answer.metrics.iter().map(wire::Metric::point));
-            match next(answer.next_page_token) {
-                // A server that repeats its token would never end.
-                Some(new) if token.as_ref() != Some(&new) && !answer.metrics.is_empty() => token = Some(new),
-                _ => return Ok(points),
-            }
+        let (run, key) = (encode(query.run_id), encode(query.key));
+        let mut path =
+            format!("metrics/get-history?run_id={run}&metric_key={key}&max_results={}", query.max_results);
+        if let Some(token) = &query.page_token {
+            path.push_str(&format!("&page_token={}", encode(token)));
         }
+        let answer: Answer = self.get(path)?;
+        // A server that repeats its token would never end.
+        let goes_on = |new: &String| query.page_token.as_ref() != Some(new) && !answer.metrics.is_empty();
+        Ok(Page {
+            items: answer.metrics.iter().map(wire::Metric::point).collect(),
+            next: next(answer.next_page_token).filter(goes_on),
+        })
     }
 
     /// `path` below the run's artifact root, such as `rankscope/scopes.json`. Overwrites.

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use rankscope_core::deliver::training::add_provenance;
 use rankscope_core::ending::Ending;
 
 use super::batch::batches;
@@ -210,14 +211,17 @@ impl Delivery {
     }
 
     /// Provenance, when it has changed.
-    fn tell(&mut self, at: usize) -> Result<(), Trouble> {
+    pub(super) fn tell(&mut self, at: usize) -> Result<(), Trouble> {
         let version = self.reader.provenance_version()?;
         let Some(target) = self.targets.get_mut(at).filter(|t| t.provenance != Some(version)) else {
             return Ok(());
         };
-        let known = self.reader.provenance()?;
+        let mut known = self.reader.provenance()?;
         if known.series.is_empty() {
             return Ok(());
+        }
+        if let Some(metric) = self.reader.training_of(target.row.id)?.metric {
+            add_provenance(&mut known, &metric, self.record.attempt.start_unix_ms);
         }
         let told = tell(&known, &target.subjects, &self.record, &target.row, target.classes);
         if target.row.provenance.as_ref() != Some(&told.digest) {

@@ -29,6 +29,7 @@ pub mod sink;
 mod target;
 mod tls;
 mod tls_connector;
+mod training;
 mod trouble;
 mod types;
 mod whose;

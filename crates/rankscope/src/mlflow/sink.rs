@@ -22,6 +22,8 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 /// Between attempts once the job has ended.
 const LAST_RETRY: Duration = Duration::from_millis(500);
+/// From the end of the last request to our answer, which has to come before the deadline.
+const TO_ANSWER: Duration = Duration::from_millis(200);
 /// Of the store: the last commit may still be under way.
 const SETTLE: Duration = Duration::from_millis(100);
 const STACK: usize = 1 << 20;
@@ -162,7 +164,11 @@ impl Thread {
             if let Some(delivery) = &mut self.delivery {
                 delivery.client.set_timeout(left.max(LAST_RETRY));
             }
-            let result = self.step(Phase::Over(Some(&last.end)));
+            let until = last.deadline.checked_sub(TO_ANSWER);
+            let result = self.step(Phase::Over(Some(&last.end))).and_then(|()| match &mut self.delivery {
+                Some(delivery) => delivery.training_step(until),
+                None => Ok(()),
+            });
             let waits_for_rank_0 = self.delivery.as_ref().is_some_and(|d| d.urls().is_empty());
             let time_left = left > LAST_RETRY * 2;
             match result {

@@ -36,6 +36,7 @@ pub struct Target {
     pub run: Run,
     pub how: How,
     pub subjects: Subjects,
+    pub timeline: Timeline,
     pub classes: Classes,
     /// Of the provenance that was looked at last.
     pub provenance: Option<[i64; 4]>,
@@ -92,6 +93,7 @@ impl Target {
             run,
             how,
             subjects,
+            timeline,
             classes,
             provenance: None,
             pending: Pending::default(),

@@ -3,7 +3,9 @@
 //! Written after the server's answer. Between its commit and ours a kill leaves points that are sent again, which is
 //! harmless: they are the same bytes, and the server keeps an exact duplicate once.
 
+use rankscope_core::deliver::StoredWindow;
 use rusqlite::{OptionalExtension, params};
+use serde::{Deserialize, Serialize};
 
 use super::reader::Reader;
 
@@ -37,6 +39,19 @@ pub struct Delivered {
     pub last_window: i64,
     pub length_ms: i64,
     pub points: i64,
+}
+
+/// What a run was told about the training's steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrainingOf {
+    /// The script's metric that they come from. Fixed before they are sent: what is sent again must be the same.
+    pub metric: Option<String>,
+    /// Windows up to this one are done.
+    pub through: i64,
+}
+
+fn training_note(run: i64) -> String {
+    format!("training_step_{run}")
 }
 
 impl Reader {
@@ -108,6 +123,31 @@ impl Reader {
             )?;
         }
         tx.commit()
+    }
+
+    /// Times of what the run has, without values: of groups after this window, each the last window's.
+    pub fn delivered_times(&self, run: i64, after: i64) -> rusqlite::Result<Vec<StoredWindow>> {
+        let sql = "SELECT w.id, w.last_unix_ms, w.last_boottime_ns FROM delivery d JOIN window w ON w.id = d.window_id
+            WHERE d.delivery_run_id = ?1 AND d.window_id > ?2 ORDER BY d.window_id";
+        let mut query = self.conn.prepare_cached(sql)?;
+        let rows = query.query_map([run, after], |row| {
+            Ok(StoredWindow {
+                id: row.get(0)?,
+                last_unix_ms: row.get(1)?,
+                last_boottime_ns: row.get(2)?,
+                ..StoredWindow::default()
+            })
+        })?;
+        rows.collect()
+    }
+
+    pub fn training_of(&self, run: i64) -> rusqlite::Result<TrainingOf> {
+        let noted = self.note(&training_note(run))?;
+        Ok(noted.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    }
+
+    pub fn set_training_of(&self, run: i64, training: &TrainingOf) -> rusqlite::Result<()> {
+        self.set_note(&training_note(run), &serde_json::to_string(training).unwrap_or_default())
     }
 
     /// A word kept between deliveries.

@@ -142,6 +142,13 @@ impl Reader {
         Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
+    /// Whether the series ever had a value.
+    pub fn was_measured(&self, series: &str) -> rusqlite::Result<bool> {
+        let sql =
+            "SELECT EXISTS (SELECT 1 FROM origin o JOIN series s ON s.id = o.series_id WHERE s.name = ?1)";
+        self.conn.query_row(sql, [series], |row| row.get(0))
+    }
+
     /// Windows after the one with this id, oldest first.
     pub fn windows_after(&self, id: i64, at_most: usize) -> rusqlite::Result<Vec<StoredWindow>> {
         let sql = "SELECT id, start_unix_ms, end_unix_ms, last_unix_ms, last_boottime_ns FROM window
