@@ -41,6 +41,8 @@ CARD = '[data-testid="experiment-view-compare-runs-card"]'
 MENU = '[data-testid="experiment-view-compare-runs-card-menu"]'
 EDIT = '[data-testid="experiment-view-compare-runs-card-edit"]'
 SAVE = '[role="dialog"] [data-component-id$=".footer.ok"]'
+# Their places among the dialog's lists of metrics.
+X_AXIS, Y_AXIS = 0, 1
 SEARCH = 'input[placeholder="Search metric charts"]'
 # A headless browser shows plotly's buttons all the time; with a mouse they come only over a chart.
 TIDY = """
@@ -54,14 +56,21 @@ def main():
     address = sys.argv[1].partition("?")[0].rstrip("/")
     experiment, run_id = re.search(r"(.*)/runs/([0-9a-f]{32})", address).groups()
     IMAGES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as profile:
-        page = Page(profile)
-        try:
-            system_metrics(page, f"{experiment}/runs/{run_id}/system-metrics")
-            node_and_container(page, f"{experiment}/runs/{run_id}/system-metrics")
-            memory_and_loss(page, f"{experiment}/runs?compareRunsMode=CHART")
-        finally:
-            page.browser.quit()
+    tab, charts = f"{experiment}/runs/{run_id}/system-metrics", f"{experiment}/runs?compareRunsMode=CHART"
+    pictures = (
+        (system_metrics, tab),
+        (node_and_container, tab),
+        (memory_over_training_step, tab),
+        (memory_and_loss, charts),
+    )
+    for take, address in pictures:
+        # A profile each: the page remembers how a chart was configured.
+        with tempfile.TemporaryDirectory() as profile:
+            page = Page(profile)
+            try:
+                take(page, address)
+            finally:
+                page.browser.quit()
 
 
 def system_metrics(page, address):
@@ -75,21 +84,20 @@ def node_and_container(page, address):
     """Both numbers in one chart, as a user does it with "Configure"."""
     page.open(address, width=1100, height=700)
     page.search("working_set_megabytes$", cards=1)
-    page.wait_for(MENU)[0].click()
-    page.wait_for(EDIT)[0].click()
-    metrics = page.wait_for('[role="dialog"] input[id^="dubois-select"]')[-1]
-    metrics.send_keys("node_memory_usage_megabytes")
-    page.wait_for('.rc-virtual-list [data-testid$="node_memory_usage_megabytes"]')[0].click()
-    page.wait_for(SAVE)[0].click()
-    page.settle()
-    page.wait_for('[data-component-id="fullscreen_button_chartcard"]')[0].click()
-    page.settle()
-    page.save(
-        "node-and-container.png",
-        page.wait_for('[role="dialog"] [class*="modal-content"]'),
-        margin=-8,
-        below=90,
-    )
+    page.configure()
+    page.choose(Y_AXIS, "node_memory_usage_megabytes")
+    page.save_configured("node-and-container.png")
+
+
+def memory_over_training_step(page, address):
+    page.open(address, width=1100, height=700)
+    page.search("working_set_megabytes$", cards=1)
+    page.configure()
+    labels = page.wait_for('[role="dialog"] label')
+    metric = next(label for label in labels if label.text.startswith("Metric"))
+    metric.find_element(By.TAG_NAME, "input").click()
+    page.choose(X_AXIS, "training_step")
+    page.save_configured("memory-over-training-step.png")
 
 
 def memory_and_loss(page, address):
@@ -128,6 +136,22 @@ class Page:
         self.wait_for(SEARCH)[0].send_keys(text)
         WebDriverWait(self.browser, PATIENCE).until(lambda _: len(self.find(CARD)) == cards)
         self.settle()
+
+    def configure(self):
+        """Opens what the first chart's menu calls "Configure"."""
+        self.wait_for(MENU)[0].click()
+        self.wait_for(EDIT)[0].click()
+
+    def choose(self, axis, name):
+        self.wait_for('[role="dialog"] input[id^="dubois-select"]')[axis].send_keys(name)
+        self.wait_for(f'.rc-virtual-list [data-testid$="{name}"]')[0].click()
+
+    def save_configured(self, name):
+        self.wait_for(SAVE)[0].click()
+        self.settle()
+        self.wait_for('[data-component-id="fullscreen_button_chartcard"]')[0].click()
+        self.settle()
+        self.save(name, self.wait_for('[role="dialog"] [class*="modal-content"]'), margin=-8, below=90)
 
     def find(self, selector):
         return self.browser.find_elements(By.CSS_SELECTOR, selector)

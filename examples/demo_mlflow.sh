@@ -65,8 +65,8 @@ cat >&2 << EOF
 
 demo: the job's own run: $url
   1. System metrics: the section system/rank_0 is this job (its container and its processes), system/node_… the machine
-  2. Model metrics: loss and accuracy, as the script logged them; cogwheel, X-axis, "Time (wall)": as the system metrics
-  3. Artifacts: rankscope/scopes.json says of each number whose it is and which file it came from
+  2. there, any chart: ⋮, Configure, X-axis "Metric", system/rank_0/training_step: memory over the steps of the training
+  3. Model metrics: loss and accuracy, as the script logged them. Artifacts: rankscope/scopes.json, whose each number is
 EOF
 if [ -t 0 ] && [ -t 2 ]; then
     read -rp "demo: server and record stay until you press Enter " _ || true

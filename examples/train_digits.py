@@ -101,7 +101,7 @@ def train(loaders, arguments, log_metrics):
         step += 1
         if now - last_line >= 2.0:
             print(f"step {step:5d}  loss {loss:.3f}  accuracy {accuracy:.1%}", flush=True)
-            log_metrics({"loss": float(loss), "accuracy": float(accuracy), "training_step": step}, step)
+            log_metrics({"loss": float(loss), "accuracy": float(accuracy)}, step)
             last_line = now
     elapsed = time.monotonic() - start
     print(f"done: {step} steps in {elapsed:.1f} s, {step * BATCH / elapsed:.0f} images/s", flush=True)
