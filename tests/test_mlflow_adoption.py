@@ -103,7 +103,8 @@ def test_the_script_does_not_notice(case):
 @pytest.mark.timeout(900)
 def test_the_right_runs_get_the_numbers(case):
     record = case.record()
-    runs = record.runs()
+    # Where a machine is so full that no run came within a minute, ours was made and taken back.
+    runs = {run: row for run, row in record.runs().items() if row[3] != "deleted"}
     windows = [window for window, *_ in record.windows()]
     assert windows
     if case.given:
@@ -131,8 +132,9 @@ def test_the_right_runs_get_the_numbers(case):
 
 def lived_through(case, record):
     spans = {row[0]: row[1:] for row in case.server.sql("SELECT run_uuid, start_time, end_time FROM runs")}
-    first = min(record.runs(), key=lambda run: spans[run][0])
-    for run, (row, *_) in record.runs().items():
+    runs = {run: row for run, row in record.runs().items() if row[3] != "deleted"}
+    first = min(runs, key=lambda run: spans[run][0])
+    for run, (row, *_) in runs.items():
         start, end = spans[run]
         has = record.delivered(row)
         for window, begins, ends, *_ in record.windows():
