@@ -104,10 +104,16 @@ pub struct MemoryLevel {
     /// Read only where the level is limited.
     pub usage: Measured<u64>,
     pub inactive_file: Measured<u64>,
+    /// Page cache on the active list, descendants included.
+    pub active_file: Measured<u64>,
     /// Times this level's limit was met, since the cgroup was made.
     pub hits: Raw,
     /// Times it was met and nothing could be reclaimed; v2 only.
     pub ooms: Raw,
+    /// Times the cgroup was slowed down above memory.high; v2 only.
+    pub slowed: Option<u64>,
+    /// Processes killed, descendants included; v2 only.
+    pub kills: Option<u64>,
 }
 
 /// The cpu controller.

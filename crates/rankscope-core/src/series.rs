@@ -240,8 +240,8 @@ series! {
         not "use of memory: at 0 % it can be nearly full",
         since "Linux 4.20";
     CONTAINER_MEMORY_TIME_TO_LIMIT = "container_memory_time_to_limit_seconds", "s", Gauge, Container, All,
-        "robust slope of the limit level's working set", "",
-        "time until the limit at the present rate of growth; missing while memory does not grow",
+        "robust slope of usage - memory.stat: total_inactive_file - total_active_file at the tightest level", "robust slope of usage - memory.stat: inactive_file - active_file at the tightest level",
+        "time until the limit at the present rate of growth of what is no page cache; missing while that does not grow steadily",
         not "a forecast of anything but the present rate";
 
     CONTAINER_CPU_USAGE = "container_cpu_usage_cores", "cores", Gauge, Container, Core,

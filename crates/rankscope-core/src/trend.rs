@@ -15,6 +15,10 @@ pub struct Trend {
     /// (CLOCK_BOOTTIME nanoseconds, bytes), oldest first.
     points: Vec<(u64, u64)>,
     latest: u64,
+    /// Bytes per second, of the points; `None`: no steady growth.
+    slope: Option<f64>,
+    /// Reused.
+    slopes: Vec<f64>,
 }
 
 impl Trend {
@@ -27,26 +31,36 @@ impl Trend {
             self.points.remove(0);
         }
         self.points.push((at_ns, bytes));
+        self.slope = self.rising_slope();
     }
 
-    /// Seconds until `limit` at the present slope (Theil–Sen: the median slope of all pairs of points, which single
-    /// jumps do not move).
+    /// Seconds until `limit` at the present slope.
     pub fn seconds_to(&self, limit: u64) -> Measured<f64> {
         if self.points.len() < ENOUGH {
             return Err(Gap::new(Reason::FirstSample, "needs eight readings, a second apart"));
         }
-        let mut slopes: Vec<f64> = Vec::with_capacity(POINTS * POINTS / 2);
+        let slope = self.slope.ok_or_else(|| Gap::absent("memory does not grow steadily"))?;
+        Ok((limit as f64 - self.latest as f64).max(0.0) / slope)
+    }
+
+    /// Theil–Sen: the median slope of all pairs of points, which single jumps do not move.
+    fn rising_slope(&mut self) -> Option<f64> {
+        if self.points.len() < ENOUGH {
+            return None;
+        }
+        let slopes = &mut self.slopes;
+        slopes.clear();
         for (at, (t0, b0)) in self.points.iter().enumerate() {
             let later = self.points[at + 1..].iter().filter(|(t1, _)| t1 > t0);
             slopes.extend(later.map(|(t1, b1)| (*b1 as f64 - *b0 as f64) / ((t1 - t0) as f64 / 1e9)));
         }
-        slopes.sort_by(f64::total_cmp);
         let rising = slopes.iter().filter(|s| **s > 0.0).count();
-        let slope = slopes.get(slopes.len() / 2).copied().unwrap_or(0.0);
-        if slope <= 0.0 || (rising as f64) < slopes.len() as f64 * RISING_SHARE {
-            return Err(Gap::absent("memory does not grow steadily"));
+        if slopes.is_empty() || (rising as f64) < slopes.len() as f64 * RISING_SHARE {
+            return None;
         }
-        Ok((limit as f64 - self.latest as f64).max(0.0) / slope)
+        let middle = slopes.len() / 2;
+        let (_, slope, _) = slopes.select_nth_unstable_by(middle, f64::total_cmp);
+        Some(*slope).filter(|s| *s > 0.0)
     }
 }
 

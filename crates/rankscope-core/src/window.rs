@@ -43,11 +43,13 @@ pub struct Windows {
     start_unix_ms: i64,
     start_boottime_ns: u64,
     length_ns: u64,
-    /// From a boundary to `start`.
-    phase_ns: u64,
+    /// Boundaries are multiples of the length after it.
+    run_start_unix_ms: i64,
     closed_until_unix_ms: i64,
     open: Window,
-    /// Of the open window, since `start`: fixed by its first tick.
+    /// Of the open window: fixed by its first tick.
+    open_start_unix_ms: i64,
+    /// The same, since `start`.
     open_end_ns: u64,
     sums: Vec<f64>,
 }
@@ -58,9 +60,10 @@ impl Windows {
             start_unix_ms,
             start_boottime_ns,
             length_ns: length_ns.max(1),
-            phase_ns: 0,
+            run_start_unix_ms: start_unix_ms,
             closed_until_unix_ms: start_unix_ms,
             open: Window::default(),
+            open_start_unix_ms: start_unix_ms,
             open_end_ns: 0,
             sums: Vec::new(),
         }
@@ -69,8 +72,17 @@ impl Windows {
     /// From now on windows end on multiples of their length since the run's start, so that those of all ranks and
     /// attempts of a run line up. The open one may end early.
     pub fn align(&mut self, run_start_unix_ms: i64) {
-        let since_ns = (i128::from(self.start_unix_ms) - i128::from(run_start_unix_ms)) * 1_000_000;
-        self.phase_ns = u64::try_from(since_ns.rem_euclid(i128::from(self.length_ns))).unwrap_or(0);
+        self.run_start_unix_ms = run_start_unix_ms;
+        self.end_open_early();
+    }
+
+    /// From now on windows have this length. The open one may end early.
+    pub fn set_length(&mut self, length_ns: u64) {
+        self.length_ns = length_ns.max(1);
+        self.end_open_early();
+    }
+
+    fn end_open_early(&mut self) {
         let last_ns = self.open.last_boottime_ns.saturating_sub(self.start_boottime_ns);
         self.open_end_ns = self.open_end_ns.min(self.boundary_after(last_ns));
     }
@@ -82,6 +94,9 @@ impl Windows {
         let closed = if since_ns > self.open_end_ns { self.close() } else { None };
         if self.open.ticks == 0 {
             self.open_end_ns = self.boundary_after(since_ns);
+            let start = self.unix_ms(i128::from(self.open_end_ns) - i128::from(self.length_ns));
+            // After the boundaries moved it is shorter.
+            self.open_start_unix_ms = start.max(self.closed_until_unix_ms);
         }
         self.collect(tick);
         closed
@@ -89,8 +104,15 @@ impl Windows {
 
     /// End of the window that a tick lies in.
     fn boundary_after(&self, since_ns: u64) -> u64 {
-        let index = since_ns.saturating_add(self.phase_ns).max(1).div_ceil(self.length_ns);
-        index.saturating_mul(self.length_ns).saturating_sub(self.phase_ns)
+        let before_ns = (i128::from(self.start_unix_ms) - i128::from(self.run_start_unix_ms)) * 1_000_000;
+        // From a boundary to `start`.
+        let phase_ns = u64::try_from(before_ns.rem_euclid(i128::from(self.length_ns))).unwrap_or(0);
+        let index = since_ns.saturating_add(phase_ns).max(1).div_ceil(self.length_ns);
+        index.saturating_mul(self.length_ns).saturating_sub(phase_ns)
+    }
+
+    fn unix_ms(&self, since_ns: i128) -> i64 {
+        self.start_unix_ms + i64::try_from((since_ns + 500_000).div_euclid(1_000_000)).unwrap_or(0)
     }
 
     /// Closes the open window, also a partial one; `None` when it holds no tick.
@@ -103,13 +125,8 @@ impl Windows {
             row.mean = sum / f64::from(row.n);
         }
         self.sums.clear();
-        let at = |since_ns: i128| {
-            self.start_unix_ms + i64::try_from((since_ns + 500_000).div_euclid(1_000_000)).unwrap_or(0)
-        };
-        let end_ns = i128::from(self.open_end_ns);
-        // After the boundaries moved it is shorter.
-        window.start_unix_ms = at(end_ns - i128::from(self.length_ns)).max(self.closed_until_unix_ms);
-        window.end_unix_ms = at(end_ns).max(window.start_unix_ms + 1);
+        window.start_unix_ms = self.open_start_unix_ms;
+        window.end_unix_ms = self.unix_ms(i128::from(self.open_end_ns)).max(window.start_unix_ms + 1);
         self.closed_until_unix_ms = window.end_unix_ms;
         window.missing.retain(|m| !window.rows.iter().any(|r| same(r.series, &r.label, m.series, &m.label)));
         Some(window)
@@ -216,6 +233,21 @@ mod tests {
     }
 
     #[test]
+    fn short_windows_for_a_while_then_long_ones_on_the_same_boundaries() {
+        let mut windows = Windows::new(100_000, 0, 10_000_000_000);
+        windows.align(97_000);
+        let mut all = ends(&mut windows, (1..=25).map(|tenth| tenth * 100));
+        windows.set_length(1_000_000_000);
+        all.extend(ends(&mut windows, (26..=60).map(|tenth| tenth * 100)));
+        windows.set_length(10_000_000_000);
+        all.extend(ends(&mut windows, (61..=180).map(|tenth| tenth * 100)));
+        let expected =
+            [(100_000, 103_000, 30), (103_000, 104_000, 10), (104_000, 105_000, 10), (105_000, 106_000, 10)];
+        assert_eq!(all[..4], expected);
+        assert_eq!(all[4..], [(106_000, 107_000, 10), (107_000, 117_000, 100)]);
+    }
+
+    #[test]
     fn every_tick_lies_in_its_window_however_often_the_boundaries_move() {
         let mut windows = Windows::new(100_000, 0, 500_000_000);
         let mut all = Vec::new();
@@ -224,6 +256,9 @@ mod tests {
         let mut newest = 0;
         for (i, ms) in times.enumerate() {
             newest = newest.max(ms);
+            if i % 11 == 0 {
+                windows.set_length(300_000_000 + (i as u64 % 5) * 100_000_000);
+            }
             if i % 5 == 0 {
                 windows.align(100_000 + (i as i64 * 173) % 1900);
             }
@@ -238,7 +273,7 @@ mod tests {
         assert!(all.len() > 50);
         let is_in = |w: &Window| w.start_unix_ms < w.last_unix_ms && w.last_unix_ms <= w.end_unix_ms;
         assert!(all.iter().all(is_in), "{all:?}");
-        assert!(all.iter().all(|w| w.end_unix_ms - w.start_unix_ms <= 500));
+        assert!(all.iter().all(|w| w.end_unix_ms - w.start_unix_ms <= 700));
         assert!(all.windows(2).all(|w| w[0].end_unix_ms <= w[1].start_unix_ms));
         assert_eq!(all.iter().map(|w| w.ticks).sum::<u32>(), 399);
     }

@@ -58,7 +58,7 @@ fn line() -> Timeline {
 }
 
 fn thinning(shortest_ms: i64) -> Thinning {
-    Thinning { run_start_unix_ms: 0, shortest_ms }
+    Thinning { run_start_unix_ms: 0, shortest_ms, record_ms: 10_000.min(shortest_ms) }
 }
 
 /// 16 ranks, each in a pod and on a node of its own (the worst case: node series of 16 nodes), for 109 hours.

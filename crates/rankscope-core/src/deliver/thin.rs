@@ -16,6 +16,9 @@ pub struct Thinning {
     pub run_start_unix_ms: i64,
     /// Shortest window that is delivered.
     pub shortest_ms: i64,
+    /// Length of the record's windows. One that is shorter was kept short because memory was near its limit (or because
+    /// boundaries moved), and is delivered as it is, at once.
+    pub record_ms: i64,
 }
 
 /// Windows with equal values of this are delivered as one.
@@ -28,6 +31,10 @@ pub struct Slot {
 impl Thinning {
     /// Depends on the window alone, so that a delivery that was interrupted goes on with the same groups.
     pub fn slot(&self, window: &StoredWindow) -> Slot {
+        let own_ms = window.end_unix_ms.saturating_sub(window.start_unix_ms);
+        if own_ms < self.record_ms {
+            return Slot { length_ms: own_ms, index: window.end_unix_ms };
+        }
         let at_ms = window.end_unix_ms.saturating_sub(self.run_start_unix_ms).saturating_sub(1);
         let block_ms = at_ms.div_euclid(BLOCK_MS).saturating_mul(BLOCK_MS);
         let tier = TIERS.iter().find(|(from, _)| block_ms >= *from).map_or(1, |(_, length)| *length);
@@ -39,6 +46,7 @@ impl Thinning {
     pub fn completes(&self, window: &StoredWindow) -> bool {
         let length = window.end_unix_ms.saturating_sub(window.start_unix_ms).max(1);
         let next = StoredWindow {
+            start_unix_ms: window.end_unix_ms,
             end_unix_ms: window.end_unix_ms.saturating_add(length),
             ..StoredWindow::default()
         };
@@ -118,12 +126,13 @@ mod tests {
     use super::*;
 
     fn ends(hours: f64) -> StoredWindow {
-        StoredWindow { end_unix_ms: 1_000 + (hours * HOUR_MS as f64) as i64, ..StoredWindow::default() }
+        let end_unix_ms = 1_000 + (hours * HOUR_MS as f64) as i64;
+        StoredWindow { start_unix_ms: end_unix_ms - 10_000, end_unix_ms, ..StoredWindow::default() }
     }
 
     #[test]
     fn tiers() {
-        let thinning = Thinning { run_start_unix_ms: 1_000, shortest_ms: 10_000 };
+        let thinning = Thinning { run_start_unix_ms: 1_000, shortest_ms: 10_000, record_ms: 10_000 };
         let length = |hours| thinning.slot(&ends(hours)).length_ms;
         assert_eq!([0.001, 5.9, 6.0].map(length), [10_000; 3]);
         assert_eq!([6.001, 24.0].map(length), [30_000; 2]);
@@ -133,5 +142,23 @@ mod tests {
         assert_eq!(resumed.slot(&ends(0.001)).length_ms, 60_000);
         let coarse = Thinning { shortest_ms: 120_000, ..thinning };
         assert_eq!(coarse.slot(&ends(30.0)).length_ms, 120_000);
+    }
+
+    #[test]
+    fn a_window_that_was_kept_short_is_delivered_as_it_is() {
+        let thinning = Thinning { run_start_unix_ms: 0, shortest_ms: 30_000, record_ms: 10_000 };
+        let mut groups = Groups::default();
+        let mut delivered = Vec::new();
+        // A job comes near its limit at 44 s, and is calm again at 47 s.
+        let bounds = [10, 20, 30, 40, 44, 45, 46, 47, 50, 60, 70].map(|s| s * 1000);
+        for (id, pair) in bounds.windows(2).enumerate() {
+            let (start_unix_ms, end_unix_ms) = (pair[0], pair[1]);
+            let window = StoredWindow { id: id as i64, start_unix_ms, end_unix_ms, ..StoredWindow::default() };
+            let (slot, completes) = (thinning.slot(&window), thinning.completes(&window));
+            delivered.extend(groups.add(slot, window));
+            delivered.extend(completes.then(|| groups.close()).flatten());
+        }
+        let ends: Vec<i64> = delivered.iter().map(|g| g.merged.end_unix_ms / 1000).collect();
+        assert_eq!(ends, [30, 40, 44, 45, 46, 47, 50, 60]);
     }
 }

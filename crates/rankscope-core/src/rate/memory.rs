@@ -7,6 +7,7 @@ use crate::gap::{Gap, Measured, Reason};
 use crate::reading::{Origin, Readings};
 use crate::sample::{Memory, MemoryLevel, Raw, Sample};
 use crate::series::{self, Series};
+use crate::trend::Trend;
 
 /// The smallest memory limit that applies.
 #[derive(Clone, Debug)]
@@ -113,6 +114,38 @@ pub fn headroom(memory: &Memory, limit: &MemoryLimit) -> Measured<Headroom> {
         .min_by_key(|(bytes, _, _)| *bytes)
         .map(|(bytes, level, origin)| Headroom { bytes, level, origin })
         .ok_or_else(|| Gap::absent("the working set of no limited level could be read"))
+}
+
+/// The limited level that has least left when all page cache is given back: what decides whether the kernel has to kill.
+#[derive(Clone, Debug)]
+pub struct Tightest {
+    pub limit: u64,
+    /// Usage without page cache.
+    pub held: u64,
+    pub origin: Arc<Origin>,
+}
+
+pub fn tightest(memory: &Memory) -> Measured<Tightest> {
+    let limit = memory_limit(memory, None)?;
+    let visible = memory.levels.iter().filter_map(|level| {
+        let limit = level.limit.value.clone().ok()??;
+        Some(Tightest { limit, held: held(level)?, origin: level.limit.origin.clone() })
+    });
+    // Its level is not visible, and what the own cgroup holds is the least that it does.
+    let hidden = || {
+        let held = memory.levels.first().and_then(held)?;
+        Some(Tightest { limit: limit.bytes, held, origin: limit.origin.clone() })
+    };
+    let hidden = if limit.level.is_none() { hidden() } else { None };
+    visible
+        .chain(hidden)
+        .min_by_key(|t| i128::from(t.limit) - i128::from(t.held))
+        .ok_or_else(|| Gap::absent("the working set of no limited level could be read"))
+}
+
+fn held(level: &MemoryLevel) -> Option<u64> {
+    let working_set = working_set(&level.usage, &level.inactive_file).ok()?;
+    Some(working_set.saturating_sub(level.active_file.clone().unwrap_or(0)))
 }
 
 const ALL: [&Series; 16] = [
@@ -250,7 +283,7 @@ fn put_limit(
         (Err(_), Ok(own)) => (Ok(*own), running.noted(&limit.origin, level_path, Some(LEVEL_NOT_VISIBLE))),
         _ => (level_used, origin),
     };
-    let share = used.clone().and_then(|used| match limit.bytes {
+    let share = used.and_then(|used| match limit.bytes {
         0 => Err(Gap::broken(format!("{}: the limit is 0", limit.origin.source))),
         bytes => Ok(used as f64 / bytes as f64 * 100.0),
     });
@@ -264,9 +297,16 @@ fn put_limit(
         }
         Err(gap) => miss(out, &series::CONTAINER_MEMORY_HEADROOM, &gap),
     }
-    let seconds = used.and_then(|used| {
-        running.trend.add(current.boottime_ns, used);
-        running.trend.seconds_to(limit.bytes)
-    });
-    put(out, &series::CONTAINER_MEMORY_TIME_TO_LIMIT, seconds, &origin);
+    match tightest(memory) {
+        Ok(tightest) => {
+            let (of, trend) = &mut running.trend;
+            if of.as_ref() != Some(&tightest.origin.source) {
+                (*of, *trend) = (Some(tightest.origin.source.clone()), Trend::default());
+            }
+            trend.add(current.boottime_ns, tightest.held);
+            let seconds = trend.seconds_to(tightest.limit);
+            put(out, &series::CONTAINER_MEMORY_TIME_TO_LIMIT, seconds, &tightest.origin);
+        }
+        Err(gap) => miss(out, &series::CONTAINER_MEMORY_TIME_TO_LIMIT, &gap),
+    }
 }

@@ -19,7 +19,7 @@ use crate::series::{self, Series};
 use crate::trend::Trend;
 
 pub use cpu::{CpuLimit, cpu_limit, thread_hint};
-pub use memory::{Headroom, MemoryLimit, headroom, memory_limit, working_set};
+pub use memory::{Headroom, MemoryLimit, Tightest, headroom, memory_limit, tightest, working_set};
 
 /// What is remembered since the attempt began.
 #[derive(Debug, Default)]
@@ -29,7 +29,8 @@ pub struct Running {
     sampled_peak: u64,
     /// Of each level of the cpu hierarchy, nanoseconds at the first reading.
     throttled_at_first: Vec<(Arc<Origin>, u64)>,
-    trend: Trend,
+    /// Of the level that is tightest, by the file of its limit.
+    trend: (Option<Arc<str>>, Trend),
     processes: process::Origins,
     noted: Vec<Arc<Origin>>,
 }

@@ -88,6 +88,7 @@ impl Target {
             thinning: Thinning {
                 run_start_unix_ms: row.new.start_unix_ms,
                 shortest_ms: plan.window_ms.unwrap_or(0).max(record.window_ms as i64),
+                record_ms: record.window_ms as i64,
             },
             row,
             run,

@@ -39,11 +39,17 @@ struct LevelFiles {
 }
 
 /// Keys of memory.stat that are used, v2 and v1. On v1 the total_ keys include descendants, as all v2 keys do.
-const STAT_V2: [&str; 6] = ["anon", "file", "shmem", "kernel", "inactive_file", "hierarchical_memory_limit"];
-const STAT_V1: [&str; 5] =
-    ["total_rss", "total_cache", "total_shmem", "total_inactive_file", "hierarchical_memory_limit"];
+const STAT_V2: [&str; 6] = ["anon", "file", "shmem", "kernel", "inactive_file", "active_file"];
+const STAT_V1: [&str; 6] = [
+    "total_rss",
+    "total_cache",
+    "total_shmem",
+    "total_inactive_file",
+    "total_active_file",
+    "hierarchical_memory_limit",
+];
 /// Where an old kernel or a group without hierarchy lacks the total.
-const STAT_V1_OWN: [&str; 4] = ["rss", "cache", "shmem", "inactive_file"];
+const STAT_V1_OWN: [&str; 5] = ["rss", "cache", "shmem", "inactive_file", "active_file"];
 
 impl MemorySource {
     pub fn new(machine: &Machine, cgroups: &Cgroups) -> Measured<MemorySource> {
@@ -82,11 +88,16 @@ impl MemorySource {
             let found = from_stat(|s| s.hierarchical_limit, "hierarchical_memory_limit");
             Raw { value: found.value.map(limit::finite), read_ns: found.read_ns, origin: found.origin }
         });
+        let oom_kills = self.oom_kills(buffer);
+        let own = Own {
+            usage: &usage.value,
+            inactive_file: &inactive_file.value,
+            active_file: from_stat(|s| s.active_file, "active_file").value,
+        };
         let levels: Vec<MemoryLevel> =
-            self.levels.iter().map(|l| l.read(self.version, buffer, &usage, &inactive_file)).collect();
+            self.levels.iter().map(|l| l.read(self.version, buffer, &own)).collect();
         let (swap, swap_limit) =
             if v1 { self.swap_v1(buffer, &usage, levels.first()) } else { self.swap_v2(buffer) };
-        let oom_kills = self.oom_kills(buffer);
         let own_oom_kills = if v1 { oom_kills.clone() } else { self.own_oom_kills.read(buffer, &oom_kills) };
         Memory {
             anon: from_stat(|s| s.anon, if v1 { "total_rss" } else { "anon" }),
@@ -180,54 +191,69 @@ impl LevelFiles {
         Some(LevelFiles { limit, high: file("memory.high"), hits, usage })
     }
 
-    fn read(
-        &self,
-        version: Version,
-        buffer: &mut Buffer,
-        own_usage: &Raw,
-        own_inactive: &Raw,
-    ) -> MemoryLevel {
+    fn read(&self, version: Version, buffer: &mut Buffer, own: &Own) -> MemoryLevel {
         let limit = self.limit.raw(buffer, limit::bytes);
         let high =
             if self.high.is_open() { self.high.parse(buffer, limit::bytes).ok().flatten() } else { None };
-        let unlimited = matches!(limit.value, Ok(None));
-        let (usage, inactive_file) = match &self.usage {
-            None => (own_usage.value.clone(), own_inactive.value.clone()),
+        let unlimited = matches!(limit.value, Ok(None)) && high.is_none();
+        let (usage, inactive_file, active_file) = match &self.usage {
+            None => (own.usage.clone(), own.inactive_file.clone(), own.active_file.clone()),
             Some(_) if unlimited => {
                 let gap = Gap::absent("not read: the level is not limited");
-                (Err(gap.clone()), Err(gap))
+                (Err(gap.clone()), Err(gap.clone()), Err(gap))
             }
             Some((usage, stat)) => {
-                let inactive = stat.read(buffer).map(|text| Stat::parse(version, text).inactive_file);
-                (
-                    usage.parse(buffer, single),
-                    inactive.and_then(|f| measured(f, &stat.origin.source, "inactive_file")),
-                )
+                let text = stat.read(buffer).map(|text| Stat::parse(version, text));
+                let from_stat = |pick: fn(&Stat) -> Field, key: &str| {
+                    text.clone().and_then(|s| measured(pick(&s), &stat.origin.source, key))
+                };
+                let inactive_file = from_stat(|s| s.inactive_file, "inactive_file");
+                let active_file = from_stat(|s| s.active_file, "active_file");
+                (usage.parse(buffer, single), inactive_file, active_file)
             }
         };
-        let (hits, ooms) = if unlimited && self.usage.is_some() {
+        let counts = if unlimited && self.usage.is_some() {
             let gap = Gap::absent("not read: the level is not limited");
-            (Err(gap.clone()), Err(gap))
+            Counts { max: Err(gap.clone()), oom: Err(gap), high: None, oom_kill: None }
         } else {
-            self.times_met(version, buffer)
+            self.counts(version, buffer)
         };
-        let (hits, ooms) = (raw(hits, &self.hits), raw(ooms, &self.hits));
-        MemoryLevel { limit, high, usage, inactive_file, hits, ooms }
+        let [hits, ooms] = [counts.max, counts.oom].map(|met| raw(met, &self.hits));
+        let (slowed, kills) = (counts.high, counts.oom_kill);
+        MemoryLevel { limit, high, usage, inactive_file, active_file, hits, ooms, slowed, kills }
     }
 
-    /// The limit was met; the limit was met and nothing could be reclaimed.
-    fn times_met(&self, version: Version, buffer: &mut Buffer) -> (Measured<u64>, Measured<u64>) {
+    fn counts(&self, version: Version, buffer: &mut Buffer) -> Counts {
         let source = &self.hits.origin.source;
-        match version {
-            Version::V1 => {
-                (self.hits.parse(buffer, single), Err(Gap::absent("cgroup v1 does not count this")))
-            }
-            Version::V2 => match self.hits.read(buffer).map(|text| keyed::lookup(text, ["max", "oom"])) {
-                Ok([max, oom]) => (measured(max, source, "max"), measured(oom, source, "oom")),
-                Err(gap) => (Err(gap.clone()), Err(gap)),
+        if version == Version::V1 {
+            let oom = Err(Gap::absent("cgroup v1 does not count this"));
+            return Counts { max: self.hits.parse(buffer, single), oom, high: None, oom_kill: None };
+        }
+        match self.hits.read(buffer).map(|text| keyed::lookup(text, ["max", "oom", "high", "oom_kill"])) {
+            Ok([max, oom, high, oom_kill]) => Counts {
+                max: measured(max, source, "max"),
+                oom: measured(oom, source, "oom"),
+                high: high.value(),
+                oom_kill: oom_kill.value(),
             },
+            Err(gap) => Counts { max: Err(gap.clone()), oom: Err(gap), high: None, oom_kill: None },
         }
     }
+}
+
+/// What a level counts at its limit: v1 keeps `max` alone.
+struct Counts {
+    max: Measured<u64>,
+    oom: Measured<u64>,
+    high: Option<u64>,
+    oom_kill: Option<u64>,
+}
+
+/// What was read of the own level already.
+struct Own<'a> {
+    usage: &'a Measured<u64>,
+    inactive_file: &'a Measured<u64>,
+    active_file: Measured<u64>,
 }
 
 /// What is used of memory.stat.
@@ -238,6 +264,7 @@ struct Stat {
     shmem: Field,
     kernel: Field,
     inactive_file: Field,
+    active_file: Field,
     hierarchical_limit: Field,
 }
 
@@ -245,20 +272,20 @@ impl Stat {
     fn parse(version: Version, text: &[u8]) -> Stat {
         match version {
             Version::V2 => {
-                let [anon, file, shmem, kernel, inactive_file, hierarchical_limit] =
-                    keyed::lookup(text, STAT_V2);
-                Stat { anon, file, shmem, kernel, inactive_file, hierarchical_limit }
+                let [anon, file, shmem, kernel, inactive_file, active_file] = keyed::lookup(text, STAT_V2);
+                let hierarchical_limit = Field::NoKey;
+                Stat { anon, file, shmem, kernel, inactive_file, active_file, hierarchical_limit }
             }
             Version::V1 => {
-                let [anon, file, shmem, inactive_file, hierarchical_limit] = keyed::lookup(text, STAT_V1);
-                let totals = [anon, file, shmem, inactive_file];
-                let [anon, file, shmem, inactive_file] = if totals.contains(&Field::NoKey) {
+                let [totals @ .., hierarchical_limit] = keyed::lookup(text, STAT_V1);
+                let [anon, file, shmem, inactive_file, active_file] = if totals.contains(&Field::NoKey) {
                     let own = keyed::lookup(text, STAT_V1_OWN);
                     std::array::from_fn(|at| totals[at].or(own[at]))
                 } else {
                     totals
                 };
-                Stat { anon, file, shmem, kernel: Field::NoKey, inactive_file, hierarchical_limit }
+                let kernel = Field::NoKey;
+                Stat { anon, file, shmem, kernel, inactive_file, active_file, hierarchical_limit }
             }
         }
     }
