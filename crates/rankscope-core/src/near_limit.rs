@@ -244,7 +244,8 @@ mod tests {
 
     #[test]
     fn a_last_climb_is_near_whatever_was_spent() {
-        let tooth = |s: u64| if s < 50_000 { 500_000 + (s % 1200) * 390 } else { 900_000 + (s - 50_000) * 2_000 };
+        let tooth =
+            |s: u64| if s < 50_000 { 500_000 + (s % 1200) * 390 } else { 900_000 + (s - 50_000) * 2_000 };
         let (changes, _) = follow(50_050, |s| (tooth(s), LIMIT, None));
         let (at, change) = changes.last().unwrap();
         assert_eq!(*change, Change::Near);

@@ -9,13 +9,13 @@ pub struct Held {
     pub anon: u64,
     /// Mapped shared memory: counted in each process that maps it.
     pub shmem: u64,
-    /// Mapped files.
+    /// Mapped files: page cache, which can be given back.
     pub file: u64,
 }
 
 impl Held {
     fn total(&self) -> u64 {
-        self.anon.saturating_add(self.shmem).saturating_add(self.file)
+        self.anon.saturating_add(self.shmem)
     }
 }
 
@@ -29,18 +29,19 @@ pub struct Group {
     pub anon: u64,
     pub shmem: u64,
     pub file: u64,
-    biggest: u64,
+    /// Its memory.
+    pub biggest: u64,
 }
 
 impl Group {
+    /// Without mapped files.
     pub fn total(&self) -> u64 {
-        self.anon.saturating_add(self.shmem).saturating_add(self.file)
+        self.anon.saturating_add(self.shmem)
     }
 
-    /// The kind of memory that most of it is.
+    /// What most of it is.
     pub fn kind(&self) -> &'static str {
-        let kinds = [(self.anon, "anon"), (self.shmem, "shmem"), (self.file, "file")];
-        kinds.into_iter().max_by_key(|(bytes, _)| *bytes).map_or("anon", |(_, kind)| kind)
+        if self.shmem > self.anon { "shmem" } else { "anon" }
     }
 }
 
@@ -92,6 +93,6 @@ mod tests {
         let first = &found[0];
         assert_eq!((first.name.as_str(), first.count, first.pid), ("pt_data_worker", 16, 25));
         assert_eq!((first.anon, first.file, first.kind()), (80, 16, "shmem"));
-        assert_eq!((found[1].name.as_str(), found[1].total(), found[1].kind()), ("python", 901, "anon"));
+        assert_eq!((found[1].name.as_str(), found[1].total(), found[1].kind()), ("python", 900, "anon"));
     }
 }

@@ -10,6 +10,7 @@ pub mod env_vars;
 pub mod kernel_file;
 pub mod machine;
 pub mod mlflow;
+pub mod near;
 pub mod printer;
 pub mod probe;
 pub mod sampler;

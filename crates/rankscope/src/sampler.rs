@@ -1,4 +1,5 @@
-//! The loop: tick → sources → rates → windows → store, on a thread of its own. It waits for nothing but the clock.
+//! The loop: tick → sources → rates → windows → store, on a thread of its own. It waits for nothing but the clock, and
+//! for the kernel's word that a limit was met.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -14,12 +15,19 @@ use rankscope_core::window::Windows;
 use crate::ceiling::{CpuCeiling, cpu_ceiling};
 use crate::clock::RunStart;
 use crate::machine::Machine;
+use crate::mlflow::sink::Waker;
+use crate::near::{self, Near, Notes, Tell};
 use crate::probe::Client;
 use crate::sources::{Options, Sources};
 use crate::store::Writer;
 
 /// File systems are asked once more at the end: a full one may be the reason.
 const LAST_ANSWERS: Duration = Duration::from_millis(50);
+/// While memory is near its limit.
+const HURRIED_INTERVAL: Duration = Duration::from_millis(100);
+const HURRIED_WINDOW: Duration = Duration::from_secs(1);
+/// The store commits about this often by itself: samples no closer together may as well be committed one by one.
+const COMMIT_EACH: Duration = Duration::from_secs(1);
 
 pub struct Config {
     pub options: Options,
@@ -28,11 +36,13 @@ pub struct Config {
     pub start_unix_ms: i64,
     pub start_boottime_ns: u64,
     pub run_start: RunStart,
+    /// Who delivers, if somebody does.
+    pub waker: Option<Waker>,
 }
 
 /// A running sampler.
 pub struct Sampler {
-    stop: Sender<()>,
+    tell: Sender<Tell>,
     done: Receiver<Recording>,
     thread: JoinHandle<()>,
 }
@@ -49,23 +59,24 @@ pub struct Recording {
 
 impl Sampler {
     pub fn start(config: Config, probe: Option<Client>, writer: Writer) -> std::io::Result<Sampler> {
-        let (stop, stopped) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let near = Near::new(tell.clone());
         let (hand_back, done) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("rankscope-sampler".to_owned())
             .stack_size(256 << 10)
             .spawn(move || {
-            let recording = Loop::new(config, probe, writer).run(&stopped);
+            let recording = Loop::new(config, probe, writer, near).run(&told);
             // Nobody listens any more when the last sample came too late.
             let _ = hand_back.send(recording);
         })?;
-        Ok(Sampler { stop, done, thread })
+        Ok(Sampler { tell, done, thread })
     }
 
     /// Takes the last sample and ends. `None` when that takes longer than `limit`: a kernel file that blocks must not
     /// keep the job's end back.
     pub fn finish(self, limit: Duration) -> Option<Recording> {
-        let _ = self.stop.send(());
+        let _ = self.tell.send(Tell::Stop);
         let recording = self.done.recv_timeout(limit).ok()?;
         let _ = self.thread.join();
         Some(recording)
@@ -74,6 +85,7 @@ impl Sampler {
 
 struct Loop {
     interval: Duration,
+    window: Duration,
     sources: Sources,
     running: Running,
     windows: Windows,
@@ -81,6 +93,8 @@ struct Loop {
     collector: Collector,
     watch: ending::Watch,
     writer: Writer,
+    waker: Option<Waker>,
+    near: Near,
     closed: u64,
     previous: Option<Sample>,
     /// The one before that.
@@ -89,19 +103,21 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(config: Config, probe: Option<Client>, writer: Writer) -> Loop {
-        let length = u64::try_from(config.window.as_nanos()).unwrap_or(u64::MAX);
+    fn new(config: Config, probe: Option<Client>, writer: Writer, near: Near) -> Loop {
         let sources = Sources::new(Machine::live(), config.options, probe);
         writer.note("node", sources.host.node_name.clone());
         Loop {
             interval: config.interval,
+            window: config.window,
             sources,
             running: Running::default(),
-            windows: Windows::new(config.start_unix_ms, config.start_boottime_ns, length),
+            windows: Windows::new(config.start_unix_ms, config.start_boottime_ns, nanoseconds(config.window)),
             run_start: config.run_start,
             collector: Collector::default(),
             watch: ending::Watch::default(),
             writer,
+            waker: config.waker,
+            near,
             closed: 0,
             previous: None,
             earlier: None,
@@ -109,21 +125,34 @@ impl Loop {
         }
     }
 
-    fn run(mut self, stopped: &Receiver<()>) -> Recording {
-        let mut due = Instant::now();
+    fn run(mut self, told: &Receiver<Tell>) -> Recording {
+        self.tick(false);
+        if let Some(sample) = &self.previous {
+            near::warn_of_oom_group(&self.sources, sample);
+        }
+        let mut due = Instant::now() + self.pace();
         loop {
-            self.tick();
-            due += self.interval;
-            let now = Instant::now();
-            // Late (the machine was asleep, or too busy): go on from now instead of catching up.
-            due = if due < now { now } else { due };
-            match stopped.recv_timeout(due - now) {
-                Err(RecvTimeoutError::Timeout) => {}
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+            match told.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Err(RecvTimeoutError::Timeout) => {
+                    self.tick(false);
+                    // Late (the machine was asleep, or too busy): go on from now instead of catching up.
+                    due = (due + self.pace()).max(Instant::now());
+                }
+                // Out of turn, which leaves the turns where they are unless these come closer now.
+                Ok(Tell::LimitMet) if self.near.limit_met() => {
+                    self.tick(true);
+                    due = due.min(Instant::now() + self.pace());
+                }
+                Ok(Tell::LimitMet) => {}
+                Ok(Tell::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         self.sources.wait_for_file_systems(LAST_ANSWERS);
-        self.tick();
+        self.tick(true);
+        if let Some(sample) = &self.previous {
+            let notes = Notes { writer: &self.writer, interval: self.hurried() };
+            self.near.keep_top(sample, self.sources.machine(), &notes);
+        }
         if let Some(window) = self.windows.close() {
             self.closed += 1;
             self.writer.window(window);
@@ -138,23 +167,48 @@ impl Loop {
         }
     }
 
-    fn tick(&mut self) {
+    fn hurried(&self) -> Duration {
+        self.interval.min(HURRIED_INTERVAL)
+    }
+
+    /// The interval in force.
+    fn pace(&self) -> Duration {
+        if self.near.is_near() { self.hurried() } else { self.interval }
+    }
+
+    fn tick(&mut self, commit: bool) {
         let sample = self.sources.read();
         // A sample close behind another (after a late one; the job's last) is measured against the one before: over
         // a millisecond the steps in which the kernel counts are all that there is to see.
         let since = |s: &Sample| Duration::from_nanos(sample.boottime_ns.saturating_sub(s.boottime_ns));
         let close =
-            self.earlier.is_some() && self.previous.as_ref().is_some_and(|p| since(p) < self.interval / 2);
+            self.earlier.is_some() && self.previous.as_ref().is_some_and(|p| since(p) < self.pace() / 2);
         let base = if close { &self.earlier } else { &self.previous };
         rates(base.as_ref(), &sample, &mut self.running, &mut self.readings);
         if let Some(unix_ms) = self.run_start.get() {
             self.windows.align(unix_ms);
         }
-        if let Some(window) = self.windows.add(&self.readings) {
+        let notes = Notes { writer: &self.writer, interval: self.hurried() };
+        let was_near = self.near.is_near();
+        self.near.add(&sample, &self.readings, &self.sources, &notes);
+        let near = self.near.is_near();
+        if near != was_near {
+            let length = if near { self.window.min(HURRIED_WINDOW) } else { self.window };
+            self.windows.set_length(nanoseconds(length));
+        }
+        let window = self.windows.add(&self.readings);
+        let closed = window.is_some();
+        if let Some(window) = window {
             self.closed += 1;
             self.writer.window(window);
         }
         self.writer.tick(&self.readings);
+        if commit || near || self.interval >= COMMIT_EACH {
+            self.writer.flush();
+        }
+        if let Some(waker) = self.waker.as_ref().filter(|_| closed && (near || was_near)) {
+            waker.wake();
+        }
         self.collector.add(&sample, &self.readings);
         self.watch.add(&sample);
         let previous = self.previous.replace(sample);
@@ -162,4 +216,8 @@ impl Loop {
             self.earlier = previous;
         }
     }
+}
+
+fn nanoseconds(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }

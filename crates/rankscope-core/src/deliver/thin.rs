@@ -153,7 +153,8 @@ mod tests {
         let bounds = [10, 20, 30, 40, 44, 45, 46, 47, 50, 60, 70].map(|s| s * 1000);
         for (id, pair) in bounds.windows(2).enumerate() {
             let (start_unix_ms, end_unix_ms) = (pair[0], pair[1]);
-            let window = StoredWindow { id: id as i64, start_unix_ms, end_unix_ms, ..StoredWindow::default() };
+            let window =
+                StoredWindow { id: id as i64, start_unix_ms, end_unix_ms, ..StoredWindow::default() };
             let (slot, completes) = (thinning.slot(&window), thinning.completes(&window));
             delivered.extend(groups.add(slot, window));
             delivered.extend(completes.then(|| groups.close()).flatten());

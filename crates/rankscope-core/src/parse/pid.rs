@@ -83,6 +83,14 @@ pub fn status(text: &[u8]) -> [Field; 3] {
     keyed::lookup(text, ["VmRSS:", "Threads:", "PPid:"])
 }
 
+/// /proc/<pid>/status: the name, and RssAnon, RssFile, RssShmem (kB; Linux 4.5).
+pub fn held(text: &[u8]) -> Option<(&[u8], [u64; 3])> {
+    let name = text.strip_prefix(b"Name:")?.split(|b| *b == b'\n').next()?.trim_ascii();
+    let fields = keyed::lookup(text, ["RssAnon:", "RssFile:", "RssShmem:"]);
+    let [Some(anon), Some(file), Some(shmem)] = fields.map(Field::value) else { return None };
+    Some((name, [anon, file, shmem]))
+}
+
 /// `Cpus_allowed_list` of /proc/<pid>/status: the affinity mask, as sched_getaffinity(2) gives it.
 pub fn cpus_allowed(text: &[u8]) -> Option<super::cpu_list::CpuSet> {
     let (_, line) = super::lines(text).find(|(_, l)| l.starts_with(b"Cpus_allowed_list:"))?;
@@ -115,6 +123,14 @@ mod tests {
             assert_eq!((s.state, s.ppid, s.cpu_ticks, s.threads), ('R', 4200, 1290, 7));
             assert_eq!((s.start_ticks, s.rss_pages), (987_654, 187));
         }
+    }
+
+    #[test]
+    fn what_a_process_holds() {
+        let text = b"Name:\tpt data\nUmask:\t0022\nRssAnon:\t  10 kB\nRssFile:\t 20 kB\nRssShmem:\t 30 kB\n";
+        assert_eq!(held(text), Some((b"pt data".as_slice(), [10, 20, 30])));
+        // A kernel thread, and a process that is just ending, have none.
+        assert_eq!(held(b"Name:\tkthreadd\nState:\tS\n"), None);
     }
 
     #[test]

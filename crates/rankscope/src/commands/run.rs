@@ -99,6 +99,7 @@ pub fn run(config: Config) -> u8 {
         start_unix_ms,
         start_boottime_ns,
         run_start,
+        waker: sink.as_ref().map(Sink::waker),
     };
     let sampler = Sampler::start(settings, probe.ok(), writer);
     let mut recording = None;

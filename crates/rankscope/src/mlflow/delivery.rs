@@ -120,6 +120,12 @@ impl Delivery {
         Ok(())
     }
 
+    /// Brings the newest windows, and nothing else, to the runs that are known: one request.
+    pub fn hurry(&mut self) -> Result<(), Trouble> {
+        let lives: Vec<Life> = self.targets.iter().map(|t| Life::of(&t.run)).collect();
+        (0..self.targets.len()).try_for_each(|at| self.deliver(&Share { lives: &lives, at, over: false }))
+    }
+
     /// Decides which runs get the windows.
     fn find(&mut self, phase: Phase) -> Result<(), Trouble> {
         if let Some(id) = &self.plan.run_id {

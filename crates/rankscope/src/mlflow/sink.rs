@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,8 @@ const LAST_RETRY: Duration = Duration::from_millis(500);
 const TO_ANSWER: Duration = Duration::from_millis(200);
 /// Of the store: the last commit may still be under way.
 const SETTLE: Duration = Duration::from_millis(100);
+/// Between two deliveries of short windows, near a limit.
+const HURRIED: Duration = Duration::from_secs(1);
 const STACK: usize = 1 << 20;
 
 pub struct Config {
@@ -40,8 +44,31 @@ pub struct Config {
 
 pub struct Sink {
     place: Place,
-    tell: Sender<Last>,
+    tell: Sender<Tell>,
+    waker: Waker,
     done: Receiver<Outcome>,
+}
+
+enum Tell {
+    /// A short window is there.
+    Window,
+    Last(Last),
+}
+
+/// Has short windows delivered at once.
+#[derive(Clone)]
+pub struct Waker {
+    tell: Sender<Tell>,
+    /// Told, and not yet heard: a thread that waits for a server is told once.
+    waiting: Arc<AtomicBool>,
+}
+
+impl Waker {
+    pub fn wake(&self) {
+        if !self.waiting.swap(true, Ordering::Relaxed) {
+            let _ = self.tell.send(Tell::Window);
+        }
+    }
 }
 
 /// The end of the job, and until when everything has to be done.
@@ -64,19 +91,25 @@ impl Sink {
         let (tell, told) = mpsc::channel();
         let (answer, done) = mpsc::channel();
         let place = config.place.clone();
+        let waker = Waker { tell: tell.clone(), waiting: Arc::default() };
+        let waiting = waker.waiting.clone();
         std::thread::Builder::new().name("rankscope-mlflow".to_owned()).stack_size(STACK).spawn(
             move || {
-                let outcome = Thread::new(config).run(&told);
+                let outcome = Thread::new(config, waiting).run(&told);
                 // Nobody listens any more when it came too late.
                 let _ = answer.send(outcome);
             },
         )?;
-        Ok(Sink { place, tell, done })
+        Ok(Sink { place, tell, waker, done })
+    }
+
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
     }
 
     /// Delivers what is left, then the status. Returns at `deadline` at the latest.
     pub fn finish(self, end: Ending, deadline: Instant) -> Outcome {
-        let _ = self.tell.send(Last { end, deadline });
+        let _ = self.tell.send(Tell::Last(Last { end, deadline }));
         let left = deadline.saturating_duration_since(Instant::now());
         self.done.recv_timeout(left).unwrap_or_else(|_| {
             let path = self.place.path();
@@ -96,10 +129,11 @@ struct Thread {
     /// Held while we deliver, so that `sync` does not do the same at once.
     lock: Option<FolderLock>,
     started: Instant,
+    waiting: Arc<AtomicBool>,
 }
 
 impl Thread {
-    fn new(config: Config) -> Thread {
+    fn new(config: Config, waiting: Arc<AtomicBool>) -> Thread {
         Thread {
             config,
             delivery: None,
@@ -107,18 +141,37 @@ impl Thread {
             shown: false,
             lock: None,
             started: Instant::now(),
+            waiting,
         }
     }
 
-    fn run(mut self, told: &Receiver<Last>) -> Outcome {
+    fn run(mut self, told: &Receiver<Tell>) -> Outcome {
         let mut backoff = Duration::ZERO;
+        let mut stepped = Instant::now();
         loop {
-            match told.recv_timeout(self.until_next_window().max(backoff)) {
-                Ok(last) => return self.last(&last),
-                Err(RecvTimeoutError::Disconnected) => return Outcome::default(),
-                Err(RecvTimeoutError::Timeout) => {}
+            let mut due = Instant::now() + self.until_next_window().max(backoff);
+            let mut hurried = false;
+            loop {
+                match told.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                    Ok(Tell::Last(last)) => return self.last(&last),
+                    Ok(Tell::Window) => {
+                        self.waiting.store(false, Ordering::Relaxed);
+                        let soon = (Instant::now() + SETTLE).max(stepped + HURRIED);
+                        // A server in trouble is left alone.
+                        if backoff.is_zero() && soon < due {
+                            (due, hurried) = (soon, true);
+                        }
+                    }
+                    Err(RecvTimeoutError::Disconnected) => return Outcome::default(),
+                    Err(RecvTimeoutError::Timeout) => break,
+                }
             }
-            backoff = match self.step(Phase::Running) {
+            stepped = Instant::now();
+            let result = match &mut self.delivery {
+                Some(delivery) if hurried => delivery.hurry(),
+                _ => self.step(Phase::Running),
+            };
+            backoff = match result {
                 Ok(()) => Duration::ZERO,
                 Err(trouble) => {
                     self.say_once(&trouble);

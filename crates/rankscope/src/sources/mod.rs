@@ -203,6 +203,15 @@ impl Sources {
         self.cgroups().oom_group(&self.machine)
     }
 
+    /// The same, where an OOM kill at `limit_level` counts; without one at any level above.
+    pub fn oom_group_below(&self, limit_level: Option<&str>) -> Option<&str> {
+        let memory = self.cgroups().memory.as_ref().ok()?;
+        let up_to = memory.levels.iter().position(|l| limit_level == Some(&*l.path));
+        let group = self.oom_group()?;
+        let at = memory.levels.iter().position(|l| &*l.path == group)?;
+        up_to.is_none_or(|limit| at <= limit).then_some(group)
+    }
+
     pub fn machine(&self) -> &Machine {
         &self.machine
     }

@@ -15,6 +15,9 @@ use super::{About, End, Event, schema};
 /// The heartbeat is written with windows, events and the end, else once in this time.
 const HEARTBEAT_NS: u64 = 5_000_000_000;
 
+/// An event that comes all the time: ticks around it are nothing special.
+const PERIODIC: &str = "top_processes";
+
 #[derive(Debug)]
 pub struct Database {
     conn: Connection,
@@ -155,7 +158,9 @@ impl Database {
 
     fn event(&mut self, event: &Event) -> rusqlite::Result<()> {
         // Kept also if the transaction fails: the event comes again.
-        self.retention.around.add(event.boottime_ns);
+        if event.kind != PERIODIC {
+            self.retention.around.add(event.boottime_ns);
+        }
         self.newest_ns = self.newest_ns.max(event.boottime_ns);
         self.conn
             .prepare_cached("INSERT INTO event (unix_ms, boottime_ns, kind, detail) VALUES (?1, ?2, ?3, ?4)")?

@@ -1,0 +1,191 @@
+//! What happens around a memory limit: the decision to hurry, events for the record, one line for the person, and who
+//! holds the memory. The sampler asks it after each sample.
+
+mod top;
+mod wake;
+mod words;
+
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use rankscope_core::limit_rises::LimitRises;
+use rankscope_core::near_limit::{self, Course, NearLimit};
+use rankscope_core::rate::{Tightest, tightest};
+use rankscope_core::reading::Readings;
+use rankscope_core::sample::{Memory, Sample};
+use rankscope_core::series;
+use rankscope_core::stall::{self, Stall};
+use serde_json::{Value, json};
+
+use crate::machine::Machine;
+use crate::printer;
+use crate::sources::Sources;
+use crate::store::{Event, Writer};
+use top::TopProcesses;
+use wake::Wakes;
+
+pub use wake::Tell;
+
+/// A stall is said again after so long without one.
+const LONG_CALM_NS: u64 = 600_000_000_000;
+
+pub struct Near {
+    limit: NearLimit,
+    near_since_ns: u64,
+    stall: Stall,
+    stall_said_ns: Option<u64>,
+    rises: LimitRises,
+    top: TopProcesses,
+    wakes: Wakes,
+}
+
+impl Near {
+    pub fn new(tell: Sender<Tell>) -> Near {
+        Near {
+            limit: NearLimit::default(),
+            near_since_ns: 0,
+            stall: Stall::default(),
+            stall_said_ns: None,
+            rises: LimitRises::default(),
+            top: TopProcesses::default(),
+            wakes: Wakes::new(tell),
+        }
+    }
+
+    pub fn is_near(&self) -> bool {
+        self.limit.is_near()
+    }
+
+    /// A sample out of turn was asked for; whether it is worth it.
+    pub fn limit_met(&mut self) -> bool {
+        self.wakes.take(self.is_near())
+    }
+
+    /// Judges a sample, and notes what there is to note.
+    pub fn add(&mut self, sample: &Sample, readings: &Readings, sources: &Sources, notes: &Notes) {
+        let memory = sample.memory.as_ref().ok();
+        let tightest = memory.and_then(|m| tightest(m).ok());
+        let course = tightest.as_ref().map(|t| course(t, sample, readings));
+        let change = self.limit.add(sample.boottime_ns, course.as_ref());
+        match change {
+            Some(near_limit::Change::Near) => self.near_since_ns = sample.boottime_ns,
+            Some(near_limit::Change::Calm) => {
+                let seconds = sample.boottime_ns.saturating_sub(self.near_since_ns) as f64 / 1e9;
+                let mut detail = at_limit(tightest.as_ref(), course.as_ref());
+                detail["seconds_near"] = json!(round(seconds));
+                notes.event("calm_again", detail, sample);
+            }
+            None => {}
+        }
+        if let (Some(near_limit::Change::Near), Some(course)) = (change, &course) {
+            let mut detail = at_limit(tightest.as_ref(), Some(course));
+            detail["seconds_left"] = json!(course.seconds_left.map(round));
+            detail["interval_ms"] = json!(notes.interval.as_millis() as u64);
+            notes.event("near_limit", detail, sample);
+        }
+        if let Some(memory) = memory {
+            for rise in self.rises.add(sample.boottime_ns, memory, self.is_near()) {
+                let detail = json!({"level": &*rise.level, "high": rise.high, "max": rise.max, "oom": rise.oom,
+                    "oom_kill": rise.oom_kill});
+                notes.event("limit_events", detail, sample);
+            }
+            self.wakes.watch(sources.machine(), memory, tightest.as_ref());
+        }
+        self.wakes.rearm(sample.boottime_ns, self.is_near());
+        self.stalled(sample, notes);
+        if self.top.is_due(sample.boottime_ns, self.is_near()) {
+            self.keep_top(sample, sources.machine(), notes);
+        }
+        if let (Some(tightest), Some(course)) = (&tightest, &course)
+            && self.limit.tell(course)
+        {
+            printer::say(&words::near(course, tightest.origin.level.as_deref(), self.top.last()));
+        }
+    }
+
+    /// After the last sample.
+    pub fn keep_top(&mut self, sample: &Sample, machine: &Machine, notes: &Notes) {
+        let Ok(processes) = &sample.processes else { return };
+        if let Some(detail) = self.top.read(machine, processes, sample.boottime_ns) {
+            notes.event("top_processes", detail, sample);
+        }
+    }
+
+    fn stalled(&mut self, sample: &Sample, notes: &Notes) {
+        let full_us = sample.pressure.as_ref().ok().and_then(|p| p.memory_full.value.clone().ok());
+        match self.stall.add(sample.boottime_ns, full_us) {
+            Some(stall::Change::Begun { share, seconds }) => {
+                let slowed = sample.memory.as_ref().ok().and_then(slowed_at);
+                let mut detail =
+                    json!({"share": round(share), "seconds": round(seconds), "cause": "reclaim"});
+                if let Some((level, high)) = &slowed {
+                    detail["cause"] = json!("memory.high");
+                    detail["level"] = json!(level);
+                    detail["high_bytes"] = json!(high);
+                }
+                notes.event("memory_stall", detail, sample);
+                let now = sample.boottime_ns;
+                let calm = |said: u64| now.saturating_sub(said) >= LONG_CALM_NS;
+                if self.stall_said_ns.is_none_or(calm) {
+                    printer::say(&words::stall(share, seconds, slowed));
+                }
+                self.stall_said_ns = Some(now);
+            }
+            Some(stall::Change::Over) => {
+                self.stall_said_ns = Some(sample.boottime_ns);
+                notes.event("memory_stall_over", json!({}), sample);
+            }
+            None => {}
+        }
+    }
+}
+
+/// Where events go.
+pub struct Notes<'a> {
+    pub writer: &'a Writer,
+    /// Between samples while memory is near its limit.
+    pub interval: Duration,
+}
+
+impl Notes<'_> {
+    fn event(&self, kind: &str, detail: Value, sample: &Sample) {
+        let (unix_ms, boottime_ns) = (sample.unix_ms, sample.boottime_ns);
+        self.writer.event(Event { unix_ms, boottime_ns, kind: kind.to_owned(), detail });
+    }
+}
+
+/// Said at the start where an OOM kill would take us too.
+pub fn warn_of_oom_group(sources: &Sources, sample: &Sample) {
+    let limit_level = sample.memory.as_ref().ok().and_then(|m| tightest(m).ok()?.origin.level.clone());
+    if let Some(level) = sources.oom_group_below(limit_level.as_deref()) {
+        printer::say(&words::oom_group(level));
+    }
+}
+
+fn course(tightest: &Tightest, sample: &Sample, readings: &Readings) -> Course {
+    let seconds = &series::CONTAINER_MEMORY_TIME_TO_LIMIT;
+    let seconds_left = readings.present.iter().find(|r| std::ptr::eq(r.series, seconds)).map(|r| r.value);
+    Course { at_ns: sample.boottime_ns, limit: tightest.limit, held: tightest.held, seconds_left }
+}
+
+fn at_limit(tightest: Option<&Tightest>, course: Option<&Course>) -> Value {
+    json!({
+        "level": tightest.and_then(|t| t.origin.level.as_deref()),
+        "limit_bytes": course.map(|c| c.limit),
+        "held_bytes": course.map(|c| c.held),
+        "headroom_bytes": course.map(Course::left_bytes),
+    })
+}
+
+/// The level that stands at its memory.high, or so close to it as reclaim leaves it.
+fn slowed_at(memory: &Memory) -> Option<(String, u64)> {
+    memory.levels.iter().find_map(|level| {
+        let (high, usage) = (level.high?, level.usage.clone().ok()?);
+        let level = level.limit.origin.level.as_deref().unwrap_or("?").to_owned();
+        (usage as f64 >= high as f64 * 0.97).then_some((level, high))
+    })
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
