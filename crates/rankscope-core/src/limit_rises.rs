@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::sample::{Memory, MemoryLevel};
 
-/// Rises are told once in this time at most.
+/// Kills are told once in this time at most, and so are limits that were met.
 const APART_NS: u64 = 1_000_000_000;
 
 /// Since the cgroup was made, as far as the kernel counts.
@@ -38,7 +38,8 @@ pub struct Rise {
 pub struct LimitRises {
     /// Of each level that was ever read, what was told.
     told: Vec<(Arc<str>, Counts)>,
-    told_ns: Option<u64>,
+    killed_ns: Option<u64>,
+    met_ns: Option<u64>,
 }
 
 impl LimitRises {
@@ -51,7 +52,8 @@ impl LimitRises {
         }
         let levels = memory.levels.iter().zip(all);
         let counted = levels.filter_map(|(l, counts)| Some((l.limit.origin.level.as_ref()?, counts)));
-        let early = self.told_ns.is_some_and(|told| at_ns.saturating_sub(told) < APART_NS);
+        let due = |told: Option<u64>| told.is_none_or(|told| at_ns.saturating_sub(told) >= APART_NS);
+        let (kills_due, met_due) = (due(self.killed_ns), closely && due(self.met_ns));
         let mut rises = Vec::new();
         for (level, counts) in counted {
             let Some((_, told)) = self.told.iter_mut().find(|(known, _)| known == level) else {
@@ -59,13 +61,13 @@ impl LimitRises {
                 continue;
             };
             let rise = rise(level, told, &counts);
-            if !early && (rise.oom + rise.oom_kill > 0 || closely && rise.high + rise.max > 0) {
+            let (killed, met) = (rise.oom + rise.oom_kill > 0, rise.high + rise.max > 0);
+            if killed && kills_due || met && met_due {
                 *told = counts;
+                self.killed_ns = if killed { Some(at_ns) } else { self.killed_ns };
+                self.met_ns = Some(at_ns);
                 rises.push(rise);
             }
-        }
-        if !rises.is_empty() {
-            self.told_ns = Some(at_ns);
         }
         rises
     }
@@ -82,5 +84,68 @@ fn rise(level: &Arc<str>, before: &Counts, now: &Counts) -> Rise {
         max: grown(|c| c.max),
         oom: grown(|c| c.oom),
         oom_kill: grown(|c| c.oom_kill),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gap::Gap;
+    use crate::reading::Origin;
+    use crate::sample::Raw;
+
+    const S: u64 = 1_000_000_000;
+
+    fn raw<T>(value: Result<T, Gap>) -> Raw<T> {
+        let origin = Origin { identity: None, source: "/x".into(), level: Some("/".into()), note: None };
+        Raw { value, read_ns: None, origin: Arc::new(origin) }
+    }
+
+    fn memory(max: u64, oom: u64, kills: u64) -> Memory {
+        let none = || raw(Err(Gap::absent("not in this test")));
+        let gap = || Err(Gap::absent("not in this test"));
+        Memory {
+            usage: none(),
+            inactive_file: none(),
+            anon: none(),
+            file: none(),
+            shmem: none(),
+            kernel: none(),
+            peak: none(),
+            swap: none(),
+            swap_limit: raw(gap().map(|_: u64| None)),
+            oom_kills: raw(Ok(kills)),
+            own_oom_kills: none(),
+            levels: vec![MemoryLevel {
+                limit: raw(Ok(Some(1000))),
+                high: None,
+                usage: gap(),
+                inactive_file: gap(),
+                active_file: gap(),
+                hits: raw(Ok(max)),
+                ooms: raw(Ok(oom)),
+                slowed: Some(0),
+                kills: None,
+            }],
+            hierarchical_limit: None,
+        }
+    }
+
+    fn told(rises: &[Rise]) -> Vec<(u64, u64, u64)> {
+        rises.iter().map(|r| (r.max, r.oom, r.oom_kill)).collect()
+    }
+
+    #[test]
+    fn a_limit_that_is_met_is_told_where_somebody_looks_and_kills_always() {
+        let mut rises = LimitRises::default();
+        assert_eq!(rises.add(0, &memory(500, 0, 3), true), []);
+        // Page cache, all day.
+        assert!((1..100).all(|s| rises.add(s * S, &memory(500 + s, 0, 3), false).is_empty()));
+        assert_eq!(told(&rises.add(100 * S, &memory(600, 0, 3), true)), [(100, 0, 0)]);
+        // Bounded, and nothing is lost; a kill comes through at once.
+        assert_eq!(rises.add(100 * S + 1, &memory(603, 0, 3), true), []);
+        assert_eq!(told(&rises.add(100 * S + 2, &memory(605, 1, 4), false)), [(5, 1, 1)]);
+        assert_eq!(rises.add(100 * S + 3, &memory(605, 2, 5), true), []);
+        assert_eq!(told(&rises.add(102 * S, &memory(605, 2, 6), true)), [(0, 1, 2)]);
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::gap::{Gap, Measured, Reason};
 
-/// Points kept, and the least time between two of them.
+/// Points kept, and the least time between two of them: samples that are a second apart all count, though one may come
+/// a little early.
 const POINTS: usize = 32;
-const SPACING_NS: u64 = 1_000_000_000;
+const SPACING_NS: u64 = 900_000_000;
 /// Fewer points say nothing about a course.
 const ENOUGH: usize = 8;
 /// A course is growth when at least this share of all pairs of points goes up.

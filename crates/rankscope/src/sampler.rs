@@ -188,11 +188,9 @@ impl Loop {
         if let Some(unix_ms) = self.run_start.get() {
             self.windows.align(unix_ms);
         }
-        let notes = Notes { writer: &self.writer, interval: self.hurried() };
-        let was_near = self.near.is_near();
-        self.near.add(&sample, &self.readings, &self.sources, &notes);
+        let judged = self.near.judge(&sample, &self.readings);
         let near = self.near.is_near();
-        if near != was_near {
+        if judged.has_changed() {
             let length = if near { self.window.min(HURRIED_WINDOW) } else { self.window };
             self.windows.set_length(nanoseconds(length));
         }
@@ -206,9 +204,11 @@ impl Loop {
         if commit || near || self.interval >= COMMIT_EACH {
             self.writer.flush();
         }
-        if let Some(waker) = self.waker.as_ref().filter(|_| closed && (near || was_near)) {
+        if let Some(waker) = self.waker.as_ref().filter(|_| closed && (near || judged.has_changed())) {
             waker.wake();
         }
+        let notes = Notes { writer: &self.writer, interval: self.hurried() };
+        self.near.tell(&judged, &sample, &self.sources, &notes);
         self.collector.add(&sample, &self.readings);
         self.watch.add(&sample);
         let previous = self.previous.replace(sample);

@@ -1,7 +1,7 @@
 /* What busybox lacks, for the guest: containers, and memory and CPU to measure.
  *
- *   helper contain [-H] CGROUP PIDFILE CMD…  CMD as PID 1 of new namespaces, in that cgroup; -H: not a new cgroup one.
- *                                            Its parent stays outside, so that an OOM kill of the group spares it.
+ *   helper contain [-H] [-N] CGROUP PIDFILE CMD…  CMD as PID 1 of new namespaces, in that cgroup; -H: not a new cgroup
+ *                                            one, -N: not a new network one. Its parent stays outside, so that an OOM kill of the group spares it.
  *   helper enter PID CMD…                    CMD in the namespaces of PID, but not in its cgroup
  *   helper nobody CMD…                       CMD as uid 65534 without capabilities
  *   helper hold MIB | grow MIB MS            touch memory, all at once or 1 MiB each MS; then sleep for ever
@@ -60,10 +60,8 @@ static int report(pid_t child)
 static int contain(char **arguments)
 {
     int namespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWCGROUP;
-    if (!strcmp(arguments[0], "-H")) {
-        namespaces &= ~CLONE_NEWCGROUP;
-        arguments++;
-    }
+    for (; arguments[0][0] == '-'; arguments++)
+        namespaces &= arguments[0][1] == 'H' ? ~CLONE_NEWCGROUP : ~CLONE_NEWNET;
     check(unshare(CLONE_NEWPID), "unshare");
     pid_t child = fork();
     check(child, "fork");

@@ -19,16 +19,18 @@ leaf() {
     mkdir "$LEAF"
 }
 
-# container [-H] CMD…: CMD as PID 1 of a container in $LEAF, in the background; -H: in the host's cgroup namespace.
-# $REPORTER ends with its code, $PID is its PID 1.
+# container [-H | -N] CMD…: CMD as PID 1 of a container in $LEAF, in the background; -H: in the host's cgroup namespace,
+# -N: in its network namespace. $REPORTER ends with its code, $PID is its PID 1.
 container() {
     host=
-    if [ "$1" = -H ]; then
-        host=-H
-        shift
-    fi
+    case $1 in
+        -H | -N)
+            host=$1
+            shift
+            ;;
+    esac
     rm -f pid
-    HOST_CGROUPNS=$host helper contain $host "$LEAF" pid sh -eu /test/root.sh "$@" &
+    helper contain $host "$LEAF" pid sh -eu /test/root.sh "$@" &
     REPORTER=$!
     until_there pid
     PID=$(cat pid)

@@ -310,3 +310,82 @@ fn put_limit(
         Err(gap) => miss(out, &series::CONTAINER_MEMORY_TIME_TO_LIMIT, &gap),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (limit, usage, inactive, active) of each level, own first.
+    fn memory(levels: &[(Option<u64>, u64, u64, u64)], hierarchical: Option<u64>) -> Memory {
+        let raw = |value, at: usize| Raw {
+            value,
+            read_ns: None,
+            origin: Arc::new(Origin {
+                identity: None,
+                source: format!("/cg/{at}/memory.max").into(),
+                level: Some(format!("/{at}").into()),
+                note: None,
+            }),
+        };
+        let none = || Raw::missing(Gap::absent("not in this test"), raw(Ok(0), 9).origin);
+        let (usage, inactive) = (raw(Ok(levels[0].1), 0), raw(Ok(levels[0].2), 0));
+        let level =
+            |(at, (limit, usage, inactive, active)): (usize, &(Option<u64>, u64, u64, u64))| MemoryLevel {
+                limit: Raw { value: Ok(*limit), read_ns: None, origin: raw(Ok(0), at).origin },
+                high: None,
+                usage: Ok(*usage),
+                inactive_file: Ok(*inactive),
+                active_file: Ok(*active),
+                hits: none(),
+                ooms: none(),
+                slowed: None,
+                kills: None,
+            };
+        Memory {
+            usage,
+            inactive_file: inactive,
+            anon: none(),
+            file: none(),
+            shmem: none(),
+            kernel: none(),
+            peak: none(),
+            swap: none(),
+            swap_limit: Raw { value: Ok(None), read_ns: None, origin: none().origin },
+            oom_kills: none(),
+            own_oom_kills: none(),
+            levels: levels.iter().enumerate().map(level).collect(),
+            hierarchical_limit: hierarchical.map(|bytes| Raw {
+                value: Ok(Some(bytes)),
+                read_ns: None,
+                origin: raw(Ok(0), 7).origin,
+            }),
+        }
+    }
+
+    fn found(memory: &Memory) -> Option<(String, u64, u64)> {
+        let tightest = tightest(memory).ok()?;
+        Some((tightest.origin.level.as_deref().unwrap_or("").to_owned(), tightest.limit, tightest.held))
+    }
+
+    #[test]
+    fn the_tightest_level_need_not_have_the_smallest_limit() {
+        // The pod's limit is larger, but a sibling has filled it.
+        let both = memory(&[(Some(1000), 400, 0, 0), (Some(1500), 1400, 0, 50)], None);
+        assert_eq!(found(&both), Some(("/1".into(), 1500, 1350)));
+        let own = memory(&[(Some(1000), 900, 0, 0), (Some(1500), 1000, 0, 0)], None);
+        assert_eq!(found(&own), Some(("/0".into(), 1000, 900)));
+    }
+
+    #[test]
+    fn page_cache_of_both_lists_is_not_held() {
+        let full = memory(&[(Some(1000), 960, 500, 300)], None);
+        assert_eq!(found(&full), Some(("/0".into(), 1000, 160)));
+    }
+
+    #[test]
+    fn a_limit_that_only_the_kernel_s_walk_shows() {
+        let hidden = memory(&[(None, 300, 0, 0)], Some(350));
+        assert_eq!(found(&hidden), Some(("/7".into(), 350, 300)));
+        assert_eq!(found(&memory(&[(None, 300, 0, 0)], None)), None);
+    }
+}

@@ -29,6 +29,8 @@ pub use wake::Tell;
 /// A stall is said again after so long without one.
 const LONG_CALM_NS: u64 = 600_000_000_000;
 
+const STACK: usize = 64 << 10;
+
 pub struct Near {
     limit: NearLimit,
     near_since_ns: u64,
@@ -61,29 +63,34 @@ impl Near {
         self.wakes.take(self.is_near())
     }
 
-    /// Judges a sample, and notes what there is to note.
-    pub fn add(&mut self, sample: &Sample, readings: &Readings, sources: &Sources, notes: &Notes) {
-        let memory = sample.memory.as_ref().ok();
-        let tightest = memory.and_then(|m| tightest(m).ok());
+    /// Judges a sample.
+    pub fn judge(&mut self, sample: &Sample, readings: &Readings) -> Judged {
+        let tightest = sample.memory.as_ref().ok().and_then(|m| tightest(m).ok());
         let course = tightest.as_ref().map(|t| course(t, sample, readings));
         let change = self.limit.add(sample.boottime_ns, course.as_ref());
+        Judged { tightest, course, change }
+    }
+
+    /// Notes and says what there is to; afterwards, since the sample itself is more urgent.
+    pub fn tell(&mut self, judged: &Judged, sample: &Sample, sources: &Sources, notes: &Notes) {
+        let Judged { tightest, course, change } = judged;
         match change {
-            Some(near_limit::Change::Near) => self.near_since_ns = sample.boottime_ns,
+            Some(near_limit::Change::Near) => {
+                self.near_since_ns = sample.boottime_ns;
+                let mut detail = judged.detail();
+                detail["seconds_left"] = json!(course.and_then(|c| c.seconds_left).map(round));
+                detail["interval_ms"] = json!(notes.interval.as_millis() as u64);
+                notes.event("near_limit", detail, sample);
+            }
             Some(near_limit::Change::Calm) => {
                 let seconds = sample.boottime_ns.saturating_sub(self.near_since_ns) as f64 / 1e9;
-                let mut detail = at_limit(tightest.as_ref(), course.as_ref());
+                let mut detail = judged.detail();
                 detail["seconds_near"] = json!(round(seconds));
                 notes.event("calm_again", detail, sample);
             }
             None => {}
         }
-        if let (Some(near_limit::Change::Near), Some(course)) = (change, &course) {
-            let mut detail = at_limit(tightest.as_ref(), Some(course));
-            detail["seconds_left"] = json!(course.seconds_left.map(round));
-            detail["interval_ms"] = json!(notes.interval.as_millis() as u64);
-            notes.event("near_limit", detail, sample);
-        }
-        if let Some(memory) = memory {
+        if let Ok(memory) = &sample.memory {
             for rise in self.rises.add(sample.boottime_ns, memory, self.is_near()) {
                 let detail = json!({"level": &*rise.level, "high": rise.high, "max": rise.max, "oom": rise.oom,
                     "oom_kill": rise.oom_kill});
@@ -96,10 +103,10 @@ impl Near {
         if self.top.is_due(sample.boottime_ns, self.is_near()) {
             self.keep_top(sample, sources.machine(), notes);
         }
-        if let (Some(tightest), Some(course)) = (&tightest, &course)
+        if let (Some(tightest), Some(course)) = (tightest, course)
             && self.limit.tell(course)
         {
-            printer::say(&words::near(course, tightest.origin.level.as_deref(), self.top.last()));
+            say(words::near(course, tightest.origin.level.as_deref(), self.top.last()));
         }
     }
 
@@ -127,7 +134,7 @@ impl Near {
                 let now = sample.boottime_ns;
                 let calm = |said: u64| now.saturating_sub(said) >= LONG_CALM_NS;
                 if self.stall_said_ns.is_none_or(calm) {
-                    printer::say(&words::stall(share, seconds, slowed));
+                    say(words::stall(share, seconds, slowed));
                 }
                 self.stall_said_ns = Some(now);
             }
@@ -137,6 +144,29 @@ impl Near {
             }
             None => {}
         }
+    }
+}
+
+/// What a sample says about its limit.
+pub struct Judged {
+    tightest: Option<Tightest>,
+    course: Option<Course>,
+    change: Option<near_limit::Change>,
+}
+
+impl Judged {
+    pub fn has_changed(&self) -> bool {
+        self.change.is_some()
+    }
+
+    fn detail(&self) -> Value {
+        let course = self.course.as_ref();
+        json!({
+            "level": self.tightest.as_ref().and_then(|t| t.origin.level.as_deref()),
+            "limit_bytes": course.map(|c| c.limit),
+            "held_bytes": course.map(|c| c.held),
+            "headroom_bytes": course.map(Course::left_bytes),
+        })
     }
 }
 
@@ -158,7 +188,7 @@ impl Notes<'_> {
 pub fn warn_of_oom_group(sources: &Sources, sample: &Sample) {
     let limit_level = sample.memory.as_ref().ok().and_then(|m| tightest(m).ok()?.origin.level.clone());
     if let Some(level) = sources.oom_group_below(limit_level.as_deref()) {
-        printer::say(&words::oom_group(level));
+        say(words::oom_group(level));
     }
 }
 
@@ -168,15 +198,6 @@ fn course(tightest: &Tightest, sample: &Sample, readings: &Readings) -> Course {
     Course { at_ns: sample.boottime_ns, limit: tightest.limit, held: tightest.held, seconds_left }
 }
 
-fn at_limit(tightest: Option<&Tightest>, course: Option<&Course>) -> Value {
-    json!({
-        "level": tightest.and_then(|t| t.origin.level.as_deref()),
-        "limit_bytes": course.map(|c| c.limit),
-        "held_bytes": course.map(|c| c.held),
-        "headroom_bytes": course.map(Course::left_bytes),
-    })
-}
-
 /// The level that stands at its memory.high, or so close to it as reclaim leaves it.
 fn slowed_at(memory: &Memory) -> Option<(String, u64)> {
     memory.levels.iter().find_map(|level| {
@@ -184,6 +205,12 @@ fn slowed_at(memory: &Memory) -> Option<(String, u64)> {
         let level = level.limit.origin.level.as_deref().unwrap_or("?").to_owned();
         (usage as f64 >= high as f64 * 0.97).then_some((level, high))
     })
+}
+
+/// A terminal or a pipe that nobody reads must not hold the sampler up.
+fn say(line: String) {
+    let thread = std::thread::Builder::new().name("rankscope-say".to_owned()).stack_size(STACK);
+    let _ = thread.spawn(move || printer::say(&line));
 }
 
 fn round(value: f64) -> f64 {

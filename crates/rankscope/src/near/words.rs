@@ -5,8 +5,9 @@ use rankscope_core::top_processes::Group;
 
 use crate::printer::{bytes, cgroup_path};
 
-/// Biggest groups that are named.
+/// Biggest groups that are named, if they hold this share of the limit.
 const NAMED: usize = 2;
+const WORTH: f64 = 0.01;
 
 pub fn near(course: &Course, level: Option<&str>, top: &[Group]) -> String {
     let (held, limit, left) = (course.held as f64, course.limit as f64, course.left_bytes() as f64);
@@ -25,7 +26,8 @@ pub fn near(course: &Course, level: Option<&str>, top: &[Group]) -> String {
         let count = if g.count > 1 { format!(" ×{}", g.count) } else { String::new() };
         format!("{}{count} {} ({})", g.name, bytes(g.total() as f64), g.kind())
     };
-    let top: Vec<String> = top.iter().take(NAMED).map(of_top).collect();
+    let top = top.iter().filter(|g| g.total() as f64 >= limit * WORTH);
+    let top: Vec<String> = top.take(NAMED).map(of_top).collect();
     let top = if top.is_empty() { String::new() } else { format!("; biggest: {}", top.join(", ")) };
     format!("memory: {of}, {course}{top}")
 }
@@ -72,7 +74,8 @@ mod tests {
         let course = Course { at_ns: 0, limit: 64 << 30, held: 61 << 30, seconds_left: Some(96.0) };
         let worker =
             |pid| Held { pid, name: "pt_data_worker".into(), anon: 1 << 20, shmem: 2 << 30, file: 0 };
-        let top = groups((1..17).map(worker), 8);
+        let shell = Held { pid: 99, name: "sh".into(), anon: 1 << 20, shmem: 0, file: 0 };
+        let top = groups((1..17).map(worker).chain([shell]), 8);
         assert_eq!(
             near(&course, Some("/kubepods/pod1/c1"), &top),
             "memory: 65.5 GB of 68.7 GB at …/pod1/c1, growing 2013.3 MB/min: about 96 s to the limit; \

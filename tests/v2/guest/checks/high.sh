@@ -5,7 +5,7 @@ leaf 0004
 set_file "$LEAF/memory.max" 128M
 set_file "$LEAF/memory.high" 40M
 container rankscope run --interval 0.2 --window 1 --store "$DATA/store" -- \
-    timeout 6 helper grow 50 20 > stdout 2> stderr
+    timeout 14 helper grow 50 20 > stdout 2> stderr
 ended
 kernel "$LEAF" > after
 cat "$LEAF/memory.events" > events
