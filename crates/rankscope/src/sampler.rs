@@ -128,7 +128,7 @@ impl Loop {
     fn run(mut self, told: &Receiver<Tell>) -> Recording {
         self.tick(false);
         if let Some(sample) = &self.previous {
-            near::warn_of_oom_group(&self.sources, sample);
+            near::warn_of_oom_group(&self.sources, sample, &self.writer);
         }
         let mut due = Instant::now() + self.pace();
         loop {

@@ -24,11 +24,14 @@ use crate::store::{Event, Writer};
 use top::TopProcesses;
 use wake::Wakes;
 
+pub use top::{TOP_PROCESSES, looks};
 pub use wake::Tell;
 
 /// A stall is said again after so long without one.
 const LONG_CALM_NS: u64 = 600_000_000_000;
 
+/// In the record: the level where an OOM kill takes us too; empty: none.
+pub const OOM_GROUP: &str = "oom_group";
 const STACK: usize = 64 << 10;
 
 pub struct Near {
@@ -114,7 +117,7 @@ impl Near {
     pub fn keep_top(&mut self, sample: &Sample, machine: &Machine, notes: &Notes) {
         let Ok(processes) = &sample.processes else { return };
         if let Some(detail) = self.top.read(machine, processes, sample.boottime_ns) {
-            notes.event("top_processes", detail, sample);
+            notes.event(TOP_PROCESSES, detail, sample);
         }
     }
 
@@ -185,9 +188,11 @@ impl Notes<'_> {
 }
 
 /// Said at the start where an OOM kill would take us too.
-pub fn warn_of_oom_group(sources: &Sources, sample: &Sample) {
+pub fn warn_of_oom_group(sources: &Sources, sample: &Sample, writer: &Writer) {
     let limit_level = sample.memory.as_ref().ok().and_then(|m| tightest(m).ok()?.origin.level.clone());
-    if let Some(level) = sources.oom_group_below(limit_level.as_deref()) {
+    let level = sources.oom_group_below(limit_level.as_deref());
+    writer.note(OOM_GROUP, level.unwrap_or_default().to_owned());
+    if let Some(level) = level {
         say(words::oom_group(level));
     }
 }

@@ -11,12 +11,10 @@ use super::queue::{Item, Lost};
 use super::retention::Retention;
 use super::rollup::{Part, Rollup};
 use super::{About, End, Event, schema};
+use crate::near;
 
 /// The heartbeat is written with windows, events and the end, else once in this time.
 const HEARTBEAT_NS: u64 = 5_000_000_000;
-
-/// An event that comes all the time: ticks around it are nothing special.
-const PERIODIC: &str = "top_processes";
 
 #[derive(Debug)]
 pub struct Database {
@@ -158,7 +156,8 @@ impl Database {
 
     fn event(&mut self, event: &Event) -> rusqlite::Result<()> {
         // Kept also if the transaction fails: the event comes again.
-        if event.kind != PERIODIC {
+        // One that comes all the time says nothing about the ticks around it.
+        if event.kind != near::TOP_PROCESSES {
             self.retention.around.add(event.boottime_ns);
         }
         self.newest_ns = self.newest_ns.max(event.boottime_ns);

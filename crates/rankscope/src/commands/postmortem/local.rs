@@ -7,6 +7,7 @@ use rankscope_core::postmortem::{Happening, Moment, Peak, Recorded};
 use super::{COURSE_MS, KINDS, LIMIT, PEAK, SAMPLES_MS, USED};
 use crate::ending;
 use crate::machine::Machine;
+use crate::near;
 use crate::store::{PastValue, Reader};
 
 pub fn read(files: &[PathBuf]) -> Result<Vec<Recorded>, String> {
@@ -50,11 +51,11 @@ fn recorded(reader: &Reader, file: &Path) -> rusqlite::Result<Recorded> {
         peak: peak(reader)?,
         events: events
             .iter()
-            .filter(|event| event.kind != ending::EVENT)
+            .filter(|event| event.kind != ending::EVENT && event.kind != near::TOP_PROCESSES)
             .map(|event| Happening { unix_ms: event.unix_ms, words: event.kind.replace('_', " ") })
             .collect(),
-        programs: Vec::new(),
-        oom_group: None,
+        programs: near::looks(&events, end - COURSE_MS),
+        oom_group: reader.note(near::OOM_GROUP)?.map(|level| !level.is_empty()),
         source: file.display().to_string(),
     })
 }
