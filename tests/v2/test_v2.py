@@ -400,6 +400,8 @@ def test_a_livelock_at_memory_high_is_no_growth(guest):
     (stall,) = [detail for kind, _, detail in found if kind == "memory_stall"]
     assert (stall["cause"], stall["level"], stall["high_bytes"]) == ("memory.high", "/", 40 * MIB)
     assert stall["share"] >= 0.5
+    (rise,) = [detail for kind, _, detail in found if kind == "limit_events"]
+    assert (rise["high"] > 0, rise["max"], rise["oom_kill"]) == (True, 0, 0)
     assert "near_limit" not in [kind for kind, _, _ in found]
     said = [line for line in (folder / "stderr").read_text().splitlines() if "rankscope: memory: " in line]
     assert len(said) == 1

@@ -93,8 +93,9 @@ impl Near {
             }
             None => {}
         }
+        let stall_changed = self.stalled(sample, notes);
         if let Ok(memory) = &sample.memory {
-            for rise in self.rises.add(sample.boottime_ns, memory, self.is_near()) {
+            for rise in self.rises.add(sample.boottime_ns, memory, self.is_near() || stall_changed) {
                 let detail = json!({"level": &*rise.level, "high": rise.high, "max": rise.max, "oom": rise.oom,
                     "oom_kill": rise.oom_kill});
                 notes.event("limit_events", detail, sample);
@@ -102,7 +103,6 @@ impl Near {
             self.wakes.watch(sources.machine(), memory, tightest.as_ref());
         }
         self.wakes.rearm(sample.boottime_ns, self.is_near());
-        self.stalled(sample, notes);
         if self.top.is_due(sample.boottime_ns, self.is_near()) {
             self.keep_top(sample, sources.machine(), notes);
         }
@@ -121,9 +121,11 @@ impl Near {
         }
     }
 
-    fn stalled(&mut self, sample: &Sample, notes: &Notes) {
+    /// Whether a stall began or is over.
+    fn stalled(&mut self, sample: &Sample, notes: &Notes) -> bool {
         let full_us = sample.pressure.as_ref().ok().and_then(|p| p.memory_full.value.clone().ok());
-        match self.stall.add(sample.boottime_ns, full_us) {
+        let change = self.stall.add(sample.boottime_ns, full_us);
+        match change {
             Some(stall::Change::Begun { share, seconds }) => {
                 let slowed = sample.memory.as_ref().ok().and_then(slowed_at);
                 let mut detail =
@@ -147,6 +149,7 @@ impl Near {
             }
             None => {}
         }
+        change.is_some()
     }
 }
 
