@@ -1,6 +1,6 @@
-"""When does the kernel kill in a v1 memory cgroup? `oom_watch.py DIRECTORY` looks each 2 ms, from outside and ahead of
-everybody, until the count of OOM kills rises; prints JSON: the last moment at which it had not and the first at which
-it had (CLOCK_BOOTTIME, ms), and the usage and the kernel's own peak then (bytes).
+"""When does the kernel kill in a v1 memory cgroup? `oom_watch.py DIRECTORY` looks each 2 ms, from outside and before
+everybody else, until the count of OOM kills rises; prints JSON: the last moment at which it had not and the first at
+which it had (CLOCK_BOOTTIME, ms), and the usage and the kernel's own peak then (bytes).
 """
 
 import contextlib
