@@ -113,7 +113,7 @@ def test_the_last_sample_before_an_oom_kill(v1_host, rankscope, case, tmp_path, 
     if case is not killed_container:
         first, last = (t["groups"][0] for t in (tops[0], next(t for t in tops if t["id"] > near["id"])))
         assert last["anon_bytes"] > first["anon_bytes"] + 50e6
-        assert "biggest: python" in said[0]
+        assert "biggest by RSS: python" in said[0]
 
 
 def test_page_cache_is_not_near_the_limit(v1_host, rankscope, tmp_path):
@@ -146,7 +146,7 @@ def test_a_limit_that_is_lowered_is_near(v1_host, rankscope, tmp_path):
     assert near["limit_bytes"] == 108 * MIB
     assert near["seconds_left"] is None
     assert near["headroom_bytes"] < 10.8 * MIB
-    assert "left; biggest: python" in stderr
+    assert "left; biggest by RSS: python" in stderr
 
 
 def test_mlflow_has_the_last_seconds_of_a_container_that_is_killed(v1_host, rankscope, tmp_path, capsys):

@@ -1,6 +1,6 @@
 //! What would have been enough, and what to try. Only what follows from the reason and the record.
 
-use super::course::{Growth, kind_that_grew, of_memory, of_programs};
+use super::course::{Growth, Kind, kind_that_grew, of_memory, of_programs};
 use super::{Recorded, size};
 use crate::ending::{Oom, Reason};
 
@@ -86,16 +86,16 @@ fn out_of_memory(rank: &Recorded) -> Vec<String> {
             "other jobs on the node used it up: ask for a memory request that equals the limit".to_owned(),
         );
     }
-    let programs = of_programs(&rank.programs);
+    let programs = of_programs(rank);
     let fastest = programs.first().filter(|p| p.per_minute > 0.0);
-    let kind = fastest.map(|p| p.kind).or_else(|| kind_that_grew(&rank.course));
+    let kind = fastest.map(|p| p.kind).or_else(|| kind_that_grew(rank).map(|(kind, _)| kind));
     match (fastest, kind) {
-        (Some(program), Some("shmem")) => texts.push(format!(
+        (Some(program), Some(Kind::Shmem)) => texts.push(format!(
             "`{}` fills shared memory (/dev/shm counts against the limit): fewer workers, a smaller prefetch_factor, \
              smaller batches to hand over",
             program.name
         )),
-        (_, Some("shmem")) => texts.push(
+        (_, Some(Kind::Shmem)) => texts.push(
             "shared memory grew (/dev/shm counts against the limit): fewer loader workers, a smaller prefetch_factor"
                 .to_owned(),
         ),

@@ -42,70 +42,132 @@ pub fn growth(points: &[(i64, f64)]) -> Option<Growth> {
 
 /// Of what counts against the limit, over the climb before the end.
 pub fn of_memory(rank: &Recorded) -> Option<Growth> {
-    growth(&climb(rank))
+    let points: Vec<(i64, f64)> = climb(rank).iter().filter_map(|m| Some((m.unix_ms, m.used?))).collect();
+    growth(&points)
 }
 
-/// The last minutes from the lowest point on.
-fn climb(rank: &Recorded) -> Vec<(i64, f64)> {
-    let points: Vec<(i64, f64)> = rank.course.iter().filter_map(|m| Some((m.unix_ms, m.used?))).collect();
-    let lowest = points.iter().enumerate().min_by(|a, b| a.1.1.total_cmp(&b.1.1)).map_or(0, |(at, _)| at);
-    points[lowest..].to_vec()
+/// From the lowest moment up to the highest: what comes after that was seen when somebody had been killed.
+pub fn climb(rank: &Recorded) -> &[Moment] {
+    let used = |m: &Moment| m.used.unwrap_or(0.0);
+    let highest = rank.course.iter().enumerate().max_by(|a, b| used(a.1).total_cmp(&used(b.1)));
+    let until = highest.map_or(0, |(at, _)| at + 1);
+    let known = rank.course.iter().enumerate().take(until).filter(|(_, m)| m.used.is_some());
+    let from = known.min_by(|a, b| used(a.1).total_cmp(&used(b.1))).map_or(0, |(at, _)| at);
+    &rank.course[from..until]
 }
 
-/// Which kind of memory grew most between the first and the last moment.
-pub fn kind_that_grew(course: &[Moment]) -> Option<&'static str> {
-    let grown = |name: &'static str, pick: fn(&Moment) -> Option<f64>| {
-        let known: Vec<f64> = course.iter().filter_map(pick).collect();
-        Some((name, known.last()? - known.first()?))
-    };
-    let all = [grown("anon", |m| m.anon), grown("shmem", |m| m.shmem), grown("file", |m| m.file)];
-    let grown = all.into_iter().flatten().filter(|(_, bytes)| *bytes > 0.0);
-    grown.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Anon,
+    Shmem,
+    /// Without shmem, which the kernel counts as file too.
+    File,
 }
 
-/// A program whose memory was seen at least twice.
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Anon, Kind::Shmem, Kind::File];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Anon => "anon",
+            Kind::Shmem => "shmem",
+            Kind::File => "file",
+        }
+    }
+
+    fn of_moment(self, moment: &Moment) -> Option<f64> {
+        match self {
+            Kind::Anon => moment.anon,
+            Kind::Shmem => moment.shmem,
+            Kind::File => Some(moment.file? - moment.shmem.unwrap_or(0.0)),
+        }
+    }
+
+    fn of_program(self, program: &Program) -> f64 {
+        match self {
+            Kind::Anon => program.anon,
+            Kind::Shmem => program.shmem,
+            Kind::File => program.file,
+        }
+    }
+
+    /// Bytes that the whole container gained between two moments.
+    fn gained(self, course: &[Moment]) -> Option<f64> {
+        let mut known = course.iter().filter_map(|m| self.of_moment(m));
+        let first = known.next()?;
+        Some(known.next_back().unwrap_or(first) - first)
+    }
+}
+
+/// What the kernel says grew most over the climb, and by how much a minute.
+pub fn kind_that_grew(rank: &Recorded) -> Option<(Kind, f64)> {
+    let climb = climb(rank);
+    let minutes = (climb.last()?.unix_ms - climb.first()?.unix_ms) as f64 / 60e3;
+    let gained = Kind::ALL.into_iter().filter_map(|kind| Some((kind, kind.gained(climb)?)));
+    let (kind, bytes) = gained.filter(|(_, b)| *b > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (minutes > 0.0).then(|| (kind, bytes / minutes))
+}
+
+/// A program that was looked at twice while as many processes of it lived.
 #[derive(Clone, Debug)]
 pub struct ProgramGrowth {
     pub name: String,
     pub count: u64,
     pub per_minute: f64,
-    pub kind: &'static str,
+    pub kind: Kind,
     /// At the last look.
     pub bytes: f64,
 }
 
-/// Growth of each program between two looks, biggest first.
-pub fn of_programs(snapshots: &[Snapshot]) -> Vec<ProgramGrowth> {
-    let (Some(first), Some(last)) = (snapshots.first(), snapshots.last()) else { return Vec::new() };
-    let minutes = (last.unix_ms - first.unix_ms) as f64 / 60e3;
-    if minutes <= 0.0 {
-        return Vec::new();
+/// The container has to have gained at least this share of what a program gained: pages that processes share count in
+/// each of them, and a fork is no growth.
+const BORNE_OUT: f64 = 0.05;
+/// Of the container's gain.
+const WORTH_TELLING: f64 = 0.3;
+
+/// Growth of each program, biggest first: of the kind of memory that the container as a whole gained most of.
+pub fn of_programs(rank: &Recorded) -> Vec<ProgramGrowth> {
+    let Some(last) = rank.programs.last() else { return Vec::new() };
+    let mut all: Vec<ProgramGrowth> =
+        last.programs.iter().filter_map(|now| of_program(rank, now, last.unix_ms)).collect();
+    if let Some((kind, _)) = kind_that_grew(rank) {
+        all.iter_mut().filter(|program| program.kind != kind).for_each(|program| program.per_minute = 0.0);
     }
-    let before = |name: &str| first.programs.iter().find(|p| p.name == name).cloned().unwrap_or_default();
-    let mut all: Vec<ProgramGrowth> = last
-        .programs
-        .iter()
-        .map(|now| {
-            let then = before(&now.name);
-            let kinds = [
-                ("anon", now.anon - then.anon),
-                ("shmem", now.shmem - then.shmem),
-                ("file", now.file - then.file),
-            ];
-            let kind = kinds.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("anon", |(kind, _)| kind);
-            ProgramGrowth {
-                name: now.name.clone(),
-                count: now.count,
-                per_minute: (total(now) - total(&then)) / minutes,
-                kind,
-                bytes: total(now),
-            }
-        })
-        .collect();
     all.sort_by(|a, b| b.per_minute.total_cmp(&a.per_minute));
     all
 }
 
-fn total(program: &Program) -> f64 {
-    program.anon + program.shmem + program.file
+fn of_program(rank: &Recorded, now: &Program, until: i64) -> Option<ProgramGrowth> {
+    let mut then = None;
+    for look in rank.programs.iter().rev() {
+        match find(look, now) {
+            Some(program) => then = Some((look.unix_ms, program)),
+            None => break,
+        }
+    }
+    let (from, then) = then.filter(|(from, _)| *from < until)?;
+    let minutes = (until - from) as f64 / 60e3;
+    let gained = |kind: Kind| kind.of_program(now) - kind.of_program(then);
+    let kind = Kind::ALL.into_iter().max_by(|a, b| gained(*a).total_cmp(&gained(*b)))?;
+    let between: Vec<Moment> =
+        rank.course.iter().filter(|m| (from..=until).contains(&m.unix_ms)).copied().collect();
+    let bytes = match kind.gained(&between) {
+        Some(container) if container < gained(kind) * BORNE_OUT => 0.0,
+        // More than the whole container can only be pages that were counted more than once.
+        Some(container) if gained(kind) >= container * WORTH_TELLING => gained(kind).min(container),
+        Some(_) => 0.0,
+        None => gained(kind),
+    };
+    Some(ProgramGrowth {
+        name: now.name.clone(),
+        count: now.count,
+        per_minute: bytes.max(0.0) / minutes,
+        kind,
+        bytes: now.anon + now.shmem + now.file,
+    })
+}
+
+/// The same processes, as far as their number tells.
+fn find<'a>(look: &'a Snapshot, like: &Program) -> Option<&'a Program> {
+    look.programs.iter().find(|p| p.name == like.name && p.count == like.count)
 }

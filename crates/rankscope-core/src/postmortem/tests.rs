@@ -85,6 +85,45 @@ fn an_oom_kill_names_the_level_and_who_grew() {
 }
 
 #[test]
+fn a_program_is_blamed_only_where_the_container_bears_it_out() {
+    let mut forked = climbing(Some(oom_end(START + 600_000)));
+    // Sixteen children of one process: its pages count in each, and nothing was gained by that.
+    let python = |count, each: f64| Program {
+        name: "python".into(),
+        count,
+        anon: count as f64 * each * GIB,
+        shmem: 0.0,
+        file: 0.0,
+    };
+    let look = |s: i64, program| Snapshot { unix_ms: START + s * 1000, programs: vec![program] };
+    forked.programs = vec![look(0, python(1, 2.0)), look(300, python(17, 2.0)), look(590, python(17, 2.1))];
+    // What one took at its start is no growth at the end.
+    let started = Program { name: "main".into(), count: 1, anon: 3.0 * GIB, ..Program::default() };
+    forked.programs[0].programs.push(Program { anon: 0.0, ..started.clone() });
+    forked.programs[1].programs.push(started.clone());
+    forked.programs[2].programs.push(started);
+    let verdict = examine(vec![forked]).unwrap().verdict;
+    assert!(
+        verdict.contains("shmem (files in /dev/shm and shared mappings) grew 2.00 GiB a minute"),
+        "{verdict}"
+    );
+    assert!(!verdict.contains("python") && !verdict.contains("main"), "{verdict}");
+
+    // One that maps what others map too gained no more than the container did.
+    let mut shared = climbing(Some(oom_end(START + 600_000)));
+    let worker = |s: i64| Program {
+        name: "w".into(),
+        count: 8,
+        anon: 0.0,
+        shmem: 8.0 * s as f64 / 30.0 * GIB,
+        file: 0.0,
+    };
+    shared.programs = vec![look(0, worker(0)), look(590, worker(590))];
+    let verdict = examine(vec![shared]).unwrap().verdict;
+    assert!(verdict.contains("`w` ×8 grew 2.00 GiB a minute in shmem"), "{verdict}");
+}
+
+#[test]
 fn what_nobody_saw_is_lost_and_nothing_is_claimed() {
     let found = examine(vec![climbing(None)]).unwrap();
     let ending = found.ending.unwrap();

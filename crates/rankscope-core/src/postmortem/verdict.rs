@@ -1,6 +1,6 @@
 //! The sentence that is read first.
 
-use super::course::{ProgramGrowth, kind_that_grew, of_memory, of_programs};
+use super::course::{Kind, ProgramGrowth, kind_that_grew, of_programs};
 use super::{Recorded, clock, size};
 use crate::ending::{Ending, Reason};
 
@@ -41,18 +41,17 @@ fn out_of_memory(rank: &Recorded, ending: &Ending) -> String {
             _ => format!("{} reached its limit", name(level)),
         },
     }];
-    let programs = of_programs(&rank.programs);
+    let programs = of_programs(rank);
     match programs.first().filter(|p| p.per_minute > 0.0) {
         Some(fastest) => {
             parts.push(program_grew(fastest));
             parts.extend(flat(&programs, fastest));
         }
-        None => {
-            if let Some(growth) = of_memory(rank) {
-                let kind = kind_that_grew(&rank.course).map(|k| format!(" of {k}")).unwrap_or_default();
-                parts.push(format!("it grew {}{kind} a minute before that", size(growth.per_minute)));
-            }
-        }
+        None => parts.extend(kind_that_grew(rank).map(|(kind, per_minute)| {
+            // A file in /dev/shm is nobody's, unless it is mapped.
+            let whose = if kind == Kind::Shmem { " (files in /dev/shm and shared mappings)" } else { "" };
+            format!("{}{whose} grew {} a minute", kind.as_str(), size(per_minute))
+        })),
     }
     let n = ending.oom_kills.processes.unwrap_or(0);
     parts.push(format!("{n} {} killed", if n == 1 { "process was" } else { "processes were" }));
@@ -73,7 +72,7 @@ fn times(program: &ProgramGrowth) -> String {
 }
 
 fn program_grew(program: &ProgramGrowth) -> String {
-    format!("{} grew {} a minute in {}", times(program), size(program.per_minute), program.kind)
+    format!("{} grew {} a minute in {}", times(program), size(program.per_minute), program.kind.as_str())
 }
 
 /// The biggest of the others, if it did not grow.

@@ -1,6 +1,7 @@
 //! `rankscope postmortem [DIR|RUN_ID]`: why a job died, from its record or, where that is gone, from what its MLflow run
 //! was told.
 
+mod events;
 mod local;
 mod print;
 mod remote;

@@ -30,6 +30,13 @@ pub use wake::Tell;
 /// A stall is said again after so long without one.
 const LONG_CALM_NS: u64 = 600_000_000_000;
 
+/// Kinds of events.
+pub const NEAR_LIMIT: &str = "near_limit";
+pub const CALM_AGAIN: &str = "calm_again";
+pub const LIMIT_EVENTS: &str = "limit_events";
+pub const MEMORY_STALL: &str = "memory_stall";
+const MEMORY_STALL_OVER: &str = "memory_stall_over";
+
 /// In the record: the level where an OOM kill takes us too; empty: none.
 pub const OOM_GROUP: &str = "oom_group";
 const STACK: usize = 64 << 10;
@@ -83,13 +90,13 @@ impl Near {
                 let mut detail = judged.detail();
                 detail["seconds_left"] = json!(course.and_then(|c| c.seconds_left).map(round));
                 detail["interval_ms"] = json!(notes.interval.as_millis() as u64);
-                notes.event("near_limit", detail, sample);
+                notes.event(NEAR_LIMIT, detail, sample);
             }
             Some(near_limit::Change::Calm) => {
                 let seconds = sample.boottime_ns.saturating_sub(self.near_since_ns) as f64 / 1e9;
                 let mut detail = judged.detail();
                 detail["seconds_near"] = json!(round(seconds));
-                notes.event("calm_again", detail, sample);
+                notes.event(CALM_AGAIN, detail, sample);
             }
             None => {}
         }
@@ -98,7 +105,7 @@ impl Near {
             for rise in self.rises.add(sample.boottime_ns, memory, self.is_near() || stall_changed) {
                 let detail = json!({"level": &*rise.level, "high": rise.high, "max": rise.max, "oom": rise.oom,
                     "oom_kill": rise.oom_kill});
-                notes.event("limit_events", detail, sample);
+                notes.event(LIMIT_EVENTS, detail, sample);
             }
             self.wakes.watch(sources.machine(), memory, tightest.as_ref());
         }
@@ -135,7 +142,7 @@ impl Near {
                     detail["level"] = json!(level);
                     detail["high_bytes"] = json!(high);
                 }
-                notes.event("memory_stall", detail, sample);
+                notes.event(MEMORY_STALL, detail, sample);
                 let now = sample.boottime_ns;
                 let calm = |said: u64| now.saturating_sub(said) >= LONG_CALM_NS;
                 if self.stall_said_ns.is_none_or(calm) {
@@ -145,7 +152,7 @@ impl Near {
             }
             Some(stall::Change::Over) => {
                 self.stall_said_ns = Some(sample.boottime_ns);
-                notes.event("memory_stall_over", json!({}), sample);
+                notes.event(MEMORY_STALL_OVER, json!({}), sample);
             }
             None => {}
         }

@@ -28,7 +28,8 @@ pub fn near(course: &Course, level: Option<&str>, top: &[Group]) -> String {
     };
     let top = top.iter().filter(|g| g.total() as f64 >= limit * WORTH);
     let top: Vec<String> = top.take(NAMED).map(of_top).collect();
-    let top = if top.is_empty() { String::new() } else { format!("; biggest: {}", top.join(", ")) };
+    // Pages that several processes share count in each.
+    let top = if top.is_empty() { String::new() } else { format!("; biggest by RSS: {}", top.join(", ")) };
     format!("memory: {of}, {course}{top}")
 }
 
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!(
             near(&course, Some("/kubepods/pod1/c1"), &top),
             "memory: 65.5 GB of 68.7 GB at …/pod1/c1, growing 2013.3 MB/min: about 96 s to the limit; \
-             biggest: pt_data_worker ×16 34.4 GB (shmem)"
+             biggest by RSS: pt_data_worker ×16 34.4 GB (shmem)"
         );
         let unknown = Course { seconds_left: None, ..course };
         assert_eq!(

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use rankscope_core::postmortem::{Happening, Moment, Peak, Recorded};
+use rankscope_core::postmortem::{Moment, Peak, Recorded};
 
+use super::events::happenings;
 use super::{COURSE_MS, KINDS, LIMIT, PEAK, SAMPLES_MS, USED};
 use crate::ending;
 use crate::machine::Machine;
@@ -49,11 +50,7 @@ fn recorded(reader: &Reader, file: &Path) -> rusqlite::Result<Recorded> {
         last_sample_unix_ms,
         course: course(reader, end)?,
         peak: peak(reader)?,
-        events: events
-            .iter()
-            .filter(|event| event.kind != ending::EVENT && event.kind != near::TOP_PROCESSES)
-            .map(|event| Happening { unix_ms: event.unix_ms, words: event.kind.replace('_', " ") })
-            .collect(),
+        events: happenings(&events),
         programs: near::looks(&events, end - COURSE_MS),
         oom_group: reader.note(near::OOM_GROUP)?.map(|level| !level.is_empty()),
         source: file.display().to_string(),
