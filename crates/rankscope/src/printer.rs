@@ -1,6 +1,9 @@
 //! The only place that prints: data on stdout, words on stderr. A reader that went away is no error.
 
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Data.
 pub fn data(text: &str) {
@@ -17,6 +20,47 @@ pub fn say(text: &str) {
 /// Several lines to the person at the terminal, as they are.
 pub fn block(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// How far long work is, on stderr: a bar on a terminal, else a line now and then.
+#[derive(Clone)]
+pub struct Progress {
+    bar: ProgressBar,
+    what: String,
+    unit: &'static str,
+    said: std::cell::Cell<Instant>,
+}
+
+/// Between two lines.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+impl Progress {
+    pub fn new(what: &str, total: i64, unit: &'static str) -> Progress {
+        let total = u64::try_from(total).unwrap_or(0);
+        let style = ProgressStyle::with_template("{wide_bar} {pos} of {len} {msg}");
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr())
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+            .with_message(unit);
+        Progress { bar, what: what.to_owned(), unit, said: Instant::now().into() }
+    }
+
+    pub fn at(&self, position: i64) {
+        self.bar.set_position(u64::try_from(position).unwrap_or(0));
+        if self.bar.is_hidden() && self.said.get().elapsed() >= LINE_EVERY {
+            self.said.set(Instant::now());
+            let total = self.bar.length().unwrap_or(0);
+            say(&format!("{}: {position} of {total} {}", self.what, self.unit));
+        }
+    }
+
+    /// A word while the bar is shown.
+    pub fn say(&self, text: &str) {
+        self.bar.suspend(|| say(text));
+    }
+
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 /// Bytes as a person reads them: `268.4 MB`, `64.0 GB` (powers of 1000, as the series).

@@ -43,21 +43,39 @@ impl Batch {
         self.metrics.len() + self.params.len() + self.tags.len()
     }
 
-    /// Two halves, for a server or gateway with smaller limits. `None`: a single item.
-    pub fn halves(mut self) -> Option<(Self, Self)> {
+    /// In parts of at most this many items.
+    pub fn parts(self, at_most: usize) -> Vec<Self> {
+        if self.len() <= at_most {
+            return vec![self];
+        }
+        match self.halves() {
+            Ok((first, second)) => [first.parts(at_most), second.parts(at_most)].concat(),
+            Err(single) => vec![single],
+        }
+    }
+
+    /// Of a single item.
+    pub fn key(&self) -> String {
+        let metrics = self.metrics.iter().map(Metric::key);
+        let others = self.params.iter().map(Param::key).chain(self.tags.iter().map(Tag::key));
+        metrics.chain(others).next().unwrap_or_default().to_owned()
+    }
+
+    /// Two halves, for a server or gateway with smaller limits. `Err`: a single item.
+    pub fn halves(mut self) -> Result<(Self, Self), Self> {
         fn tail<T>(items: &mut Vec<T>, spare: &mut usize) -> Vec<T> {
             let moved = items.len().min(*spare);
             *spare -= moved;
             items.split_off(items.len() - moved)
         }
         if self.len() < 2 {
-            return None;
+            return Err(self);
         }
         let mut spare = self.len() / 2;
         let tags = tail(&mut self.tags, &mut spare);
         let params = tail(&mut self.params, &mut spare);
         let metrics = tail(&mut self.metrics, &mut spare);
-        Some((self, Self { metrics, params, tags }))
+        Ok((self, Self { metrics, params, tags }))
     }
 }
 
@@ -192,6 +210,8 @@ mod tests {
         assert_eq!((a.len(), b.len()), (4, 3));
         assert_eq!([a.metrics, b.metrics].concat(), batch.metrics);
         assert_eq!([a.tags, b.tags].concat(), batch.tags);
-        assert!(Batch { metrics: vec![metric(0, "a")], ..Batch::default() }.halves().is_none());
+        assert!(Batch { metrics: vec![metric(0, "a")], ..Batch::default() }.halves().is_err());
+        let sizes = |at_most| batch.clone().parts(at_most).iter().map(Batch::len).collect::<Vec<_>>();
+        assert_eq!((sizes(7), sizes(3), sizes(1)), (vec![7], vec![2, 2, 3], vec![1; 7]));
     }
 }

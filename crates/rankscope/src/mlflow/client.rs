@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::address::{Address, encode};
-use super::batch::Batch;
+use super::batch::{Batch, MAX_METRICS};
 use super::error::Error;
 use super::http::{Call, Http};
 use super::settings::Settings;
@@ -21,6 +21,8 @@ const HISTORY_PAGE: u32 = 25_000;
 /// At most one request is in flight: every call takes `&mut self`.
 pub struct Client {
     http: Http,
+    /// Items that this server takes at once, as far as its answers have told.
+    pub(super) largest_batch: usize,
 }
 
 #[derive(Serialize)]
@@ -63,7 +65,7 @@ pub enum Upload {
 
 impl Client {
     pub fn new(settings: &Settings) -> Result<Self, Error> {
-        Ok(Self { http: Http::new(settings)? })
+        Ok(Self { http: Http::new(settings)?, largest_batch: MAX_METRICS })
     }
 
     /// Address of the server, without user information.
@@ -176,18 +178,8 @@ impl Client {
         })
     }
 
-    /// All or nothing, and safe to send again.
-    pub fn log_batch(&mut self, run_id: &str, batch: &Batch) -> Result<(), Error> {
-        match self.log_once(run_id, batch) {
-            // It was sent before and only the answer was lost.
-            Err(error) if error.is_duplicate() => {
-                batch.pieces().iter().try_for_each(|piece| self.log_once(run_id, piece))
-            }
-            other => other,
-        }
-    }
-
-    fn log_once(&mut self, run_id: &str, batch: &Batch) -> Result<(), Error> {
+    /// All or nothing.
+    pub(super) fn log_once(&mut self, run_id: &str, batch: &Batch) -> Result<(), Error> {
         self.post_bytes::<Nothing>("runs/log-batch", &batch.body(run_id), true).map(drop)
     }
 
@@ -295,6 +287,9 @@ impl Client {
     fn call<T: DeserializeOwned>(&mut self, call: &Call) -> Result<T, Error> {
         let body = self.http.send(call)?;
         serde_json::from_slice(&body).map_err(|error| {
+            if error.is_eof() {
+                return self.http.cut_short(call);
+            }
             let start = String::from_utf8_lossy(&body[..body.len().min(120)]).into_owned();
             self.http.unexpected(call, &format!("{error}; it begins with `{start}`"))
         })

@@ -61,11 +61,13 @@ impl Delivery {
         }
         if let Some(target) = self.targets.last() {
             for batch in batches(Vec::new(), self.end_tags(end)) {
-                self.client.log_batch(&target.run.id, &batch)?;
+                self.refused.add(self.client.log_batch(&target.run.id, &batch)?);
             }
         }
         for target in &self.targets {
-            self.reader.set_state(target.row.id, "done")?;
+            if let Err(error) = self.reader.set_state(target.row.id, "done") {
+                self.remark = Some(Trouble::NotNoted(error.to_string()));
+            }
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use rankscope_core::ending::Ending;
 use super::batch::batches;
 use super::client::{Client, Upload};
 use super::find::{Making, create, fresh_token, tagged_runs};
+use super::log_batch::LeftOut;
 use super::plan::{Plan, tag_value};
 use super::provenance::{artifact_path, tell};
 use super::target::{Context, Share, Target};
@@ -50,6 +51,33 @@ pub struct Delivery {
     concluded: bool,
     /// Points that the server has taken from us.
     pub points: u64,
+    /// What it refused for good; the record keeps that.
+    pub refused: Refused,
+    /// What went wrong without keeping the rest from being delivered, until somebody takes it.
+    pub remark: Option<Trouble>,
+    /// Told the newest window that is delivered.
+    pub progress: Box<dyn Fn(i64) + Send>,
+}
+
+/// What the server takes in no batch.
+#[derive(Clone, Debug, Default)]
+pub struct Refused {
+    pub points: u64,
+    pub first: Option<LeftOut>,
+}
+
+impl Refused {
+    pub(super) fn add(&mut self, left_out: Vec<LeftOut>) {
+        self.points += left_out.len() as u64;
+        self.first = self.first.take().or_else(|| left_out.into_iter().next());
+    }
+
+    /// For people. `None`: nothing was refused.
+    pub fn words(&self) -> Option<String> {
+        let LeftOut { key, why } = self.first.as_ref()?;
+        let points = self.points;
+        Some(format!("MLflow refused {points} points, which only the record has; the first of `{key}`: {why}"))
+    }
 }
 
 impl Delivery {
@@ -75,6 +103,9 @@ impl Delivery {
             next_search: Instant::now(),
             concluded: false,
             points: 0,
+            refused: Refused::default(),
+            remark: None,
+            progress: Box::new(|_| {}),
         })
     }
 
@@ -86,6 +117,11 @@ impl Delivery {
     /// Of the newest run.
     pub fn run_start_unix_ms(&self) -> Option<i64> {
         self.targets.last()?.run.start_time_ms
+    }
+
+    /// The end is told; what `remark` says is all that is missing.
+    pub fn is_concluded(&self) -> bool {
+        self.concluded
     }
 
     pub fn close(self) {
@@ -109,7 +145,7 @@ impl Delivery {
         for at in 0..self.targets.len() {
             let share = Share { lives: &lives, at, over: phase.is_over() };
             self.deliver(&share)?;
-            self.tell(at)?;
+            self.tell(at, phase)?;
         }
         self.leave()?;
         if let Phase::Over(Some(end)) = phase {
@@ -142,8 +178,10 @@ impl Delivery {
         self.found = tagged_runs(&mut self.client, &self.who.job)?;
         let mut picked: Vec<(Run, How)> =
             self.who.pick(&self.found).into_iter().map(|(run, how)| (run.clone(), how)).collect();
-        let since_start = clock::unix_ms().saturating_sub(self.record.attempt.start_unix_ms);
-        let waited = since_start >= WAIT_FOR_RUN.as_millis() as i64;
+        // Not by the wall clock, which may step.
+        let started = u64::try_from(self.record.attempt.start_boottime_ns).unwrap_or(0);
+        let since_start = Duration::from_nanos(clock::boottime_ns().saturating_sub(started));
+        let waited = since_start >= WAIT_FOR_RUN;
         let due = phase.is_over() || waited || self.plan.asks_for_own_run();
         if picked.is_empty() && due && self.who.may_create() {
             picked.push((self.create()?, How::Created));
@@ -208,18 +246,27 @@ impl Delivery {
                 return Ok(());
             }
             for batch in batches(target.pending.metrics.clone(), Vec::new()) {
-                self.client.log_batch(&target.run.id, &batch)?;
+                let left_out = self.client.log_batch(&target.run.id, &batch)?;
+                self.points += (batch.len() - left_out.len()) as u64;
+                self.refused.add(left_out);
             }
-            self.reader.set_delivered(target.row.id, &target.pending.groups, clock::unix_ms())?;
-            self.points += target.pending.metrics.len() as u64;
-            target.pending = Default::default();
+            let taken = std::mem::take(&mut target.pending).groups;
+            let newest = taken.last().map(|group| group.last_window);
+            target.unnoted.extend(taken);
+            // A full disk must not keep the next windows, and the run's status, from the server.
+            match self.reader.set_delivered(target.row.id, &target.unnoted, clock::unix_ms()) {
+                Ok(()) => target.unnoted.clear(),
+                Err(error) => self.remark = Some(Trouble::NotNoted(error.to_string())),
+            }
+            newest.into_iter().for_each(|window| (self.progress)(window));
         }
     }
 
     /// Provenance, when it has changed.
-    pub(super) fn tell(&mut self, at: usize) -> Result<(), Trouble> {
+    pub(super) fn tell(&mut self, at: usize, phase: Phase) -> Result<(), Trouble> {
         let version = self.reader.provenance_version()?;
-        let Some(target) = self.targets.get_mut(at).filter(|t| t.provenance != Some(version)) else {
+        let looked_at = |target: &&mut Target| target.provenance == Some(version) && !phase.is_over();
+        let Some(target) = self.targets.get_mut(at).filter(|target| !looked_at(target)) else {
             return Ok(());
         };
         let mut known = self.reader.provenance()?;
@@ -232,14 +279,23 @@ impl Delivery {
         let told = tell(&known, &target.subjects, &self.record, &target.row, target.classes);
         if target.row.provenance.as_ref() != Some(&told.digest) {
             for batch in batches(Vec::new(), told.tags) {
-                self.client.log_batch(&target.run.id, &batch)?;
+                self.refused.add(self.client.log_batch(&target.run.id, &batch)?);
             }
-            let path = artifact_path(self.who.rank);
-            // Without a proxy the tags have to do.
-            let (Upload::Done | Upload::NoProxy(_)) =
-                self.client.upload_artifact(&target.run, &path, &told.json)?;
-            self.reader.set_provenance(target.row.id, &told.digest)?;
-            target.row.provenance = Some(told.digest);
+            match self.client.upload_artifact(&target.run, &artifact_path(self.who.rank), &told.json) {
+                // Without a proxy the tags have to do.
+                Ok(Upload::Done | Upload::NoProxy(_)) => {
+                    target.row.provenance = Some(told.digest);
+                    if let Some(digest) = &target.row.provenance
+                        && let Err(error) = self.reader.set_provenance(target.row.id, digest)
+                    {
+                        self.remark = Some(Trouble::NotNoted(error.to_string()));
+                    }
+                }
+                // A server whose artifact store is broken takes metrics and status all the same. Tried again when
+                // there is something new to tell, and at the end.
+                Err(error) if error.status().is_some() => self.remark = Some(Trouble::Artifact(error)),
+                Err(error) => return Err(error.into()),
+            }
         }
         target.provenance = Some(version);
         Ok(())

@@ -51,9 +51,13 @@ pub enum Broken {
     Timeout,
     /// Closed or reset by the server or something between.
     Closed,
+    /// The answer came, without its end.
+    CutShort,
     Proxy,
     Other,
 }
+
+const BUSY_WORDS: [&str; 5] = ["queuepool", "timeout", "timed out", "is locked", "deadlock"];
 
 impl Error {
     /// Whether the same request may succeed later.
@@ -62,15 +66,28 @@ impl Error {
             // A certificate does not get better by waiting.
             Self::Connection { broken, .. } => *broken != Broken::Tls,
             Self::Status { status: 400, code, message, .. } => {
-                // With its connection pool used up, MLflow answers 400 BAD_REQUEST after 30 s.
+                // With its connection pool used up, or its database locked, MLflow answers 400 BAD_REQUEST.
                 let text = message.to_ascii_lowercase();
                 code.as_deref().is_none_or(|code| code == "BAD_REQUEST")
-                    && ["queuepool", "timeout", "timed out"].iter().any(|word| text.contains(word))
+                    && BUSY_WORDS.iter().any(|word| text.contains(word))
             }
             Self::Status { status, .. } | Self::Html { status, .. } => {
                 matches!(status, 408 | 429 | 500..=599)
             }
             Self::Settings(_) | Self::Redirect { .. } | Self::Unexpected { .. } => false,
+        }
+    }
+
+    /// The server is well, it only does not take what it was sent: too much at once, or something odd in it.
+    pub(super) fn is_about_content(&self) -> bool {
+        matches!(self.status(), Some(400 | 413)) && !self.is_transient()
+    }
+
+    /// What the server said, without the address.
+    pub fn said(&self) -> String {
+        match self {
+            Self::Status { message, .. } if !message.is_empty() => message.clone(),
+            other => other.to_string(),
         }
     }
 
@@ -126,6 +143,7 @@ impl fmt::Display for Error {
                     Broken::Tls => "TLS failed",
                     Broken::Timeout => "no answer in time",
                     Broken::Closed => "connection closed before the answer",
+                    Broken::CutShort => "the answer has no end",
                     Broken::Proxy => "the HTTP proxy did not connect",
                     Broken::Other => "connection failed",
                 };
@@ -203,6 +221,11 @@ mod tests {
         }
         let pool = "QueuePool limit of size 5 overflow 10 reached, connection timed out, timeout 30.00";
         assert!(status(400, pool).is_transient());
+        assert!(status(400, "(sqlite3.OperationalError) database is locked").is_transient());
+        assert!(status(400, "Lock wait timeout exceeded; try restarting transaction").is_transient());
+        assert!(!status(400, "can contain at most 250 metrics").is_transient());
+        assert!(status(400, "odd").is_about_content() && !status(400, pool).is_about_content());
+        assert!(status(413, "").is_about_content() && !status(403, "").is_about_content());
         let connection = |broken| Error::Connection { url: String::new(), broken, detail: String::new() };
         assert!(connection(Broken::Refused).is_transient() && !connection(Broken::Tls).is_transient());
         assert_eq!(status(429, "").retry_after(), Some(Duration::from_secs(30)));

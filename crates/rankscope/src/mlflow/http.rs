@@ -221,6 +221,12 @@ impl Http {
         Error::Unexpected { url, detail: self.scrubbed(detail) }
     }
 
+    /// An answer whose end is missing, though nothing else says so.
+    pub fn cut_short(&self, call: &Call) -> Error {
+        let url = self.shown(&format!("{}{}", self.server, call.path));
+        Error::Connection { url, broken: Broken::CutShort, detail: String::new() }
+    }
+
     fn no_answer(&self, url: &str, error: &ureq::Error) -> Error {
         let (broken, detail) = match error {
             ureq::Error::Io(e) => (broken(e), e.to_string()),

@@ -10,17 +10,19 @@ use std::path::Path;
 pub struct FolderLock(#[expect(dead_code, reason = "the lock lives as long as the descriptor")] File);
 
 impl FolderLock {
-    /// A recorder's. `None`: another holds the folder, or this file system knows no such locks.
-    pub fn shared(folder: &Path) -> Option<FolderLock> {
-        let file = File::open(folder).ok()?;
-        lock(&file, libc::LOCK_SH).ok()?;
-        Some(FolderLock(file))
+    /// A recorder's. In both, `Ok(None)`: this file system knows no such locks; an error: another has the folder.
+    pub fn shared(folder: &Path) -> io::Result<Option<FolderLock>> {
+        FolderLock::of(folder, libc::LOCK_SH)
     }
 
-    /// For `sync`. `Ok(None)`: this file system knows no such locks.
+    /// For `sync`.
     pub fn exclusive(folder: &Path) -> io::Result<Option<FolderLock>> {
+        FolderLock::of(folder, libc::LOCK_EX)
+    }
+
+    fn of(folder: &Path, how: libc::c_int) -> io::Result<Option<FolderLock>> {
         let file = File::open(folder)?;
-        match lock(&file, libc::LOCK_EX) {
+        match lock(&file, how) {
             Ok(()) => Ok(Some(FolderLock(file))),
             Err(error) if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Err(error),
             Err(_) => Ok(None),

@@ -12,7 +12,7 @@ use super::secret::Secret;
 use super::{ini, proxy};
 
 /// How to reach a server. Printing it shows no credential.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub(crate) server: Address,
     pub auth: Auth,

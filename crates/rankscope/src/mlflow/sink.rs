@@ -13,6 +13,7 @@ use rankscope_core::ending::Ending;
 use super::client::Client;
 use super::delivery::{Delivery, Phase};
 use super::lock::FolderLock;
+use super::pauses::{Again, Pauses};
 use super::plan::Plan;
 use super::settings::Settings;
 use super::trouble::Trouble;
@@ -20,7 +21,6 @@ use crate::clock::RunStart;
 use crate::printer;
 use crate::store::{Place, Reader};
 
-const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 /// Between attempts once the job has ended.
 const LAST_RETRY: Duration = Duration::from_millis(500);
@@ -34,6 +34,8 @@ const STACK: usize = 1 << 20;
 
 pub struct Config {
     pub settings: Settings,
+    /// `--tracking-uri`, for reading the settings again.
+    pub tracking_uri: Option<String>,
     pub plan: Plan,
     pub place: Place,
     pub interval: Duration,
@@ -130,11 +132,16 @@ struct Thread {
     lock: Option<FolderLock>,
     started: Instant,
     waiting: Arc<AtomicBool>,
+    pauses: Pauses,
+    again: Again,
+    /// The server said no, so that trying the same again helps little.
+    refused: bool,
 }
 
 impl Thread {
     fn new(config: Config, waiting: Arc<AtomicBool>) -> Thread {
         Thread {
+            pauses: Pauses::new(config.window),
             config,
             delivery: None,
             said: HashSet::new(),
@@ -142,14 +149,15 @@ impl Thread {
             lock: None,
             started: Instant::now(),
             waiting,
+            again: Again::At(Instant::now()),
+            refused: false,
         }
     }
 
     fn run(mut self, told: &Receiver<Tell>) -> Outcome {
-        let mut backoff = Duration::ZERO;
         let mut stepped = Instant::now();
         loop {
-            let mut due = Instant::now() + self.until_next_window().max(backoff);
+            let mut due = Instant::now() + self.until_next_attempt();
             let mut hurried = false;
             loop {
                 match told.recv_timeout(due.saturating_duration_since(Instant::now())) {
@@ -158,7 +166,7 @@ impl Thread {
                         self.waiting.store(false, Ordering::Relaxed);
                         let soon = (Instant::now() + SETTLE).max(stepped + HURRIED);
                         // A server in trouble is left alone.
-                        if backoff.is_zero() && soon < due {
+                        if self.is_due() && !self.refused && soon < due {
                             (due, hurried) = (soon, true);
                         }
                     }
@@ -166,20 +174,57 @@ impl Thread {
                     Err(RecvTimeoutError::Timeout) => break,
                 }
             }
+            let renewed = self.refused && self.renew();
+            if !renewed && !self.is_due() {
+                continue;
+            }
             stepped = Instant::now();
             let result = match &mut self.delivery {
                 Some(delivery) if hurried => delivery.hurry(),
                 _ => self.step(Phase::Running),
             };
-            backoff = match result {
-                Ok(()) => Duration::ZERO,
+            match result {
+                Ok(()) => {
+                    self.pauses.reset();
+                    self.again = Again::At(Instant::now());
+                    self.refused = false;
+                }
                 Err(trouble) => {
                     self.say_once(&trouble);
-                    let next = (backoff * 2).max(self.config.window).min(LONGEST_BACKOFF);
-                    next.max(trouble.retry_after().unwrap_or_default().min(LONGEST_BACKOFF * 10))
+                    self.refused = !trouble.is_transient();
+                    self.again = self.pauses.after(&trouble, Instant::now());
                 }
-            };
+            }
         }
+    }
+
+    fn is_due(&self) -> bool {
+        matches!(self.again, Again::At(then) if then <= Instant::now())
+    }
+
+    /// After a refusal each window is a chance to see that something has changed.
+    fn until_next_attempt(&self) -> Duration {
+        let window = self.until_next_window();
+        match self.again {
+            Again::At(then) if !self.refused => window.max(then.saturating_duration_since(Instant::now())),
+            _ => window,
+        }
+    }
+
+    /// Credentials in a file may have been replaced: takes them, if so.
+    fn renew(&mut self) -> bool {
+        let Ok(Some(settings)) = Settings::from_env(self.config.tracking_uri.as_deref()) else {
+            return false;
+        };
+        if settings == self.config.settings {
+            return false;
+        }
+        let Ok(client) = Client::new(&settings) else { return false };
+        if let Some(delivery) = &mut self.delivery {
+            delivery.client = client;
+        }
+        self.config.settings = settings;
+        true
     }
 
     /// A window is there once the first sample of the next has come.
@@ -194,13 +239,15 @@ impl Thread {
     fn step(&mut self, phase: Phase) -> Result<(), Trouble> {
         if self.delivery.is_none() {
             let Some(path) = self.config.place.path() else { return Ok(()) };
-            let reader = Reader::open(&path).map_err(Trouble::Store)?;
             let client = Client::new(&self.config.settings)?;
-            self.lock = path.parent().and_then(FolderLock::shared);
+            // One who delivers it at this moment may be about to make a run; what it has done is read afterwards.
+            self.lock = FolderLock::shared(&folder(&path)).map_err(|error| Trouble::Taken(error.to_string()))?;
+            let reader = Reader::open(&path).map_err(Trouble::Store)?;
             self.delivery = Some(Delivery::new(client, reader, self.config.plan.clone())?);
         }
         let Some(delivery) = &mut self.delivery else { return Ok(()) };
-        delivery.step(phase)?;
+        let result = delivery.step(phase);
+        let remark = delivery.remark.take();
         if let Some(unix_ms) = delivery.run_start_unix_ms() {
             self.config.run_start.set(unix_ms);
         }
@@ -208,10 +255,14 @@ impl Thread {
             printer::say(&format!("metrics go to {url}"));
             self.shown = true;
         }
-        Ok(())
+        if let Some(remark) = remark {
+            self.say_once(&remark);
+        }
+        result
     }
 
     fn last(mut self, last: &Last) -> Outcome {
+        self.renew();
         let problem = loop {
             let left = last.deadline.saturating_duration_since(Instant::now());
             if let Some(delivery) = &mut self.delivery {
@@ -223,14 +274,19 @@ impl Thread {
                 None => Ok(()),
             });
             let waits_for_rank_0 = self.delivery.as_ref().is_some_and(|d| d.urls().is_empty());
-            let time_left = left > LAST_RETRY * 2;
+            let pause = match &result {
+                Ok(()) if !waits_for_rank_0 => break None,
+                Ok(()) => LAST_RETRY,
+                Err(trouble) => trouble.retry_after().unwrap_or_default().max(LAST_RETRY),
+            };
+            let time_left = left > pause + LAST_RETRY;
             match result {
-                Ok(()) if !(waits_for_rank_0 && time_left) => break None,
+                Ok(()) if !time_left => break None,
                 Ok(()) => {}
                 Err(trouble) if !(trouble.is_transient() && time_left) => break Some(trouble),
                 Err(trouble) => self.say_once(&trouble),
             }
-            std::thread::sleep(LAST_RETRY);
+            std::thread::sleep(pause.mul_f64(1.0 + fastrand::f64() / 10.0));
         };
         let urls = self.delivery.as_ref().map(Delivery::urls).unwrap_or_default();
         let path = self.config.place.path();
@@ -242,7 +298,7 @@ impl Thread {
                 "nothing reached MLflow: rank 0 has no run yet; `rankscope sync` can deliver it later"
                     .to_owned(),
             ),
-            (None, Some(_)) => None,
+            (None, Some(_)) => self.delivery.as_ref().and_then(|d| d.refused.words()),
         };
         if let Some(delivery) = self.delivery {
             delivery.close();

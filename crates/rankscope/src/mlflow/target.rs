@@ -42,6 +42,8 @@ pub struct Target {
     pub provenance: Option<[i64; 4]>,
     /// Rendered and not yet known to be with the server; sent again as it is.
     pub pending: Pending,
+    /// With the server, and not yet noted in the record.
+    pub unnoted: Vec<Delivered>,
     renderer: Renderer,
     thinning: Thinning,
     groups: Groups,
@@ -98,6 +100,7 @@ impl Target {
             classes,
             provenance: None,
             pending: Pending::default(),
+            unnoted: Vec::new(),
             groups: Groups::default(),
             scanned: 0,
             known_series: 0,

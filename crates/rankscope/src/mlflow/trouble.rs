@@ -9,6 +9,12 @@ use super::error::Error;
 pub enum Trouble {
     Server(Error),
     Store(String),
+    /// Another delivers this record at this moment.
+    Taken(String),
+    /// Metrics and status are not concerned.
+    Artifact(Error),
+    /// The server has it all, but the record does not say so.
+    NotNoted(String),
 }
 
 impl Trouble {
@@ -19,21 +25,23 @@ impl Trouble {
             Trouble::Server(Error::Status { status, code, .. }) => format!("{status} {code:?}"),
             Trouble::Server(Error::Html { status, .. }) => format!("html {status}"),
             Trouble::Server(other) => other.to_string(),
-            Trouble::Store(text) => text.clone(),
+            Trouble::Store(text) | Trouble::Taken(text) => text.clone(),
+            Trouble::Artifact(error) => format!("artifact {:?}", error.status()),
+            Trouble::NotNoted(_) => "not noted".to_owned(),
         }
     }
 
     pub fn is_transient(&self) -> bool {
         match self {
-            Trouble::Server(error) => error.is_transient(),
-            Trouble::Store(_) => true,
+            Trouble::Server(error) | Trouble::Artifact(error) => error.is_transient(),
+            Trouble::Store(_) | Trouble::Taken(_) | Trouble::NotNoted(_) => true,
         }
     }
 
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Trouble::Server(error) => error.retry_after(),
-            Trouble::Store(_) => None,
+            Trouble::Server(error) | Trouble::Artifact(error) => error.retry_after(),
+            Trouble::Store(_) | Trouble::Taken(_) | Trouble::NotNoted(_) => None,
         }
     }
 }
@@ -43,6 +51,13 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::Server(error) => error.fmt(f),
             Trouble::Store(text) => write!(f, "the record can't be read: {text}"),
+            Trouble::Taken(text) => write!(f, "another delivers this record at this moment ({text})"),
+            Trouble::Artifact(error) => {
+                write!(f, "rankscope/scopes.json can't be written, metrics and status can: {error}")
+            }
+            Trouble::NotNoted(text) => {
+                write!(f, "what was delivered can't be noted in the record: {text}")
+            }
         }
     }
 }

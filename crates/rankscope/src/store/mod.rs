@@ -75,6 +75,17 @@ pub struct Finished {
     /// `None`: it was in memory only, or no place was found yet.
     pub path: Option<PathBuf>,
     pub dropped_ticks: u64,
+    /// Windows and events.
+    pub dropped_items: u64,
     /// What went wrong, in one line.
     pub problem: Option<String>,
+}
+
+/// What of a record could not be written: samples; windows and events. `None`: nothing.
+pub fn dropped_words((ticks, items): (u64, u64)) -> Option<String> {
+    match (ticks, items) {
+        (0, 0) => None,
+        (ticks, 0) => Some(format!("{ticks} samples could not be written; all windows are there")),
+        (ticks, items) => Some(format!("{ticks} samples and {items} windows or events could not be written")),
+    }
 }

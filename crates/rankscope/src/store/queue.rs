@@ -67,6 +67,11 @@ impl Queue {
         self.ticks
     }
 
+    /// Windows, events and the rest.
+    pub fn others(&self) -> usize {
+        self.items.len() - self.ticks
+    }
+
     pub fn has_urgent(&self) -> bool {
         self.items.len() > self.ticks
     }

@@ -35,6 +35,10 @@ pub struct Record {
     pub interval_ms: f64,
     pub window_ms: f64,
     pub delivery: Option<serde_json::Value>,
+    pub boot_id: String,
+    /// Samples, and windows and events, that could not be written.
+    pub dropped_ticks: u64,
+    pub dropped_items: u64,
     pub attempt: Attempt,
 }
 
@@ -44,6 +48,7 @@ pub struct Attempt {
     pub start_unix_ms: i64,
     pub start_boottime_ns: i64,
     pub heartbeat_unix_ms: i64,
+    pub heartbeat_boottime_ns: i64,
     pub ended_unix_ms: Option<i64>,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
@@ -107,7 +112,9 @@ impl Reader {
                 "rank" => record.rank = value.parse().ok(),
                 "world_size" => record.world_size = value.parse().ok(),
                 "node" => record.node = value,
-                "boot_id" if record.node.is_empty() => record.node = value.chars().take(8).collect(),
+                "boot_id" => record.boot_id = value,
+                "dropped_ticks" => record.dropped_ticks = value.parse().unwrap_or(0),
+                "dropped_items" => record.dropped_items = value.parse().unwrap_or(0),
                 "program" => record.program = value,
                 "interval_ms" => record.interval_ms = value.parse().unwrap_or(0.0),
                 "window_ms" => record.window_ms = value.parse().unwrap_or(0.0),
@@ -115,21 +122,29 @@ impl Reader {
                 _ => {}
             }
         }
+        if record.node.is_empty() {
+            record.node = record.boot_id.chars().take(8).collect();
+        }
         Ok(record)
     }
 
+    pub fn newest_window(&self) -> rusqlite::Result<i64> {
+        self.conn.query_row("SELECT coalesce(max(id), 0) FROM window", [], |row| row.get(0))
+    }
+
     pub fn attempt(&self) -> rusqlite::Result<Attempt> {
-        let sql = "SELECT start_unix_ms, start_boottime_ns, heartbeat_unix_ms, ended_unix_ms, exit_code, signal, reason
-            FROM attempt";
+        let sql = "SELECT start_unix_ms, start_boottime_ns, heartbeat_unix_ms, heartbeat_boottime_ns, ended_unix_ms,
+            exit_code, signal, reason FROM attempt";
         self.conn.query_row(sql, [], |row| {
             Ok(Attempt {
                 start_unix_ms: row.get(0)?,
                 start_boottime_ns: row.get(1)?,
                 heartbeat_unix_ms: row.get(2)?,
-                ended_unix_ms: row.get(3)?,
-                exit_code: row.get(4)?,
-                signal: row.get(5)?,
-                reason: row.get(6)?,
+                heartbeat_boottime_ns: row.get(3)?,
+                ended_unix_ms: row.get(4)?,
+                exit_code: row.get(5)?,
+                signal: row.get(6)?,
+                reason: row.get(7)?,
             })
         })
     }

@@ -11,7 +11,7 @@ use rusqlite::ErrorCode;
 use super::database::Database;
 use super::mounts::Mounts;
 use super::place::{self, Target};
-use super::queue::{Item, Queue, TICKS};
+use super::queue::{Item, Lost, Queue, TICKS};
 use super::{About, End, Event, Finished};
 
 /// Ticks are committed once in this time; windows, events and the end at once.
@@ -28,8 +28,8 @@ const STACK: usize = 512 * 1024;
 #[derive(Debug, Default)]
 struct State {
     queue: Queue,
-    /// Ticks that the thread has taken and not yet committed.
-    in_flight: u64,
+    /// What the thread has taken and not yet committed.
+    in_flight: Lost,
     flush: bool,
     /// When the end must be written, once it has come.
     closing: Option<Instant>,
@@ -40,7 +40,8 @@ struct State {
 
 impl State {
     fn take(&mut self, batch: &mut Vec<Item>) {
-        self.in_flight = self.queue.ticks() as u64;
+        self.in_flight =
+            Lost { ticks: self.queue.ticks() as u64, others: self.queue.others() as u64 };
         self.queue.take(batch);
     }
 }
@@ -144,14 +145,15 @@ impl Writer {
             }
             state = self.shared.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let mut dropped_ticks = state.queue.lost.ticks;
+        let (mut dropped_ticks, mut dropped_items) = (state.queue.lost.ticks, state.queue.lost.others);
         let mut problem = state.problem.clone();
         if !state.closed {
-            dropped_ticks += state.in_flight + state.queue.ticks() as u64;
+            dropped_ticks += state.in_flight.ticks + state.queue.ticks() as u64;
+            dropped_items += state.in_flight.others + state.queue.others() as u64;
             let silent = || format!("the record is not complete: the disk did not answer within {timeout:?}");
             problem = problem.or_else(|| Some(silent()));
         }
-        Finished { path: state.path.clone(), dropped_ticks, problem }
+        Finished { path: state.path.clone(), dropped_ticks, dropped_items, problem }
     }
 }
 
@@ -273,7 +275,7 @@ impl Thread<'_> {
             Ok(()) => {
                 self.failures = 0;
                 let mut state = self.shared.lock();
-                state.in_flight = 0;
+                state.in_flight = Lost::default();
                 state.queue.recycle(&mut self.batch);
                 drop(state);
                 self.thin();
@@ -303,9 +305,9 @@ impl Thread<'_> {
     fn discard(&mut self) {
         let mut state = self.shared.lock();
         loop {
-            let ticks = std::mem::take(&mut state.in_flight);
-            state.queue.lost.ticks += ticks;
-            state.queue.lost.others += self.batch.len() as u64 - ticks;
+            let lost = std::mem::take(&mut state.in_flight);
+            state.queue.lost.ticks += lost.ticks;
+            state.queue.lost.others += lost.others;
             state.queue.recycle(&mut self.batch);
             if !self.closing || state.queue.is_empty() {
                 break;

@@ -30,6 +30,7 @@ pub struct Job<'a> {
 }
 
 pub struct Delivering {
+    tracking_uri: Option<String>,
     /// `None`: everything stays in the record.
     settings: Option<Settings>,
     pub plan: Plan,
@@ -61,6 +62,7 @@ impl Delivering {
                 set_status: options.set_status,
             },
             settings,
+            tracking_uri: options.tracking_uri.clone(),
             overlay: Vec::new(),
             run_start: RunStart::default(),
         };
@@ -117,8 +119,16 @@ impl Delivering {
     }
 
     pub fn start(self, place: Place, interval: Duration, window: Duration, verbose: bool) -> Option<Sink> {
-        let (settings, plan, run_start) = (self.settings?, self.plan, self.run_start);
-        let config = sink::Config { settings, plan, place, interval, window, verbose, run_start };
+        let config = sink::Config {
+            settings: self.settings?,
+            tracking_uri: self.tracking_uri,
+            plan: self.plan,
+            place,
+            interval,
+            window,
+            verbose,
+            run_start: self.run_start,
+        };
         Sink::start(config)
             .inspect_err(|error| {
                 printer::say(&format!("nothing reaches MLflow: no thread could be started ({error})"));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::ceiling::CpuCeiling;
 use crate::mlflow::Outcome;
 use crate::printer::{bytes, cgroup_path, number};
-use crate::store::Finished;
+use crate::store::{Finished, dropped_words};
 use crate::supervise::ExitKind;
 
 pub struct Facts {
@@ -176,9 +176,7 @@ fn warnings(facts: &Facts) -> Vec<String> {
         all.push(format!("memory came to {share:.1} % of the limit: the next larger batch may be killed"));
     }
     all.extend(too_many_threads(facts));
-    if facts.finished.dropped_ticks > 0 {
-        all.push(format!("{} samples could not be written", facts.finished.dropped_ticks));
-    }
+    all.extend(dropped_words((facts.finished.dropped_ticks, facts.finished.dropped_items)));
     all.extend(facts.finished.problem.clone());
     all.extend(facts.mlflow.as_ref().and_then(|m| m.problem.clone()));
     all
