@@ -34,3 +34,7 @@ pub fn boottime_ns() -> u64 {
     let t = read(libc::CLOCK_BOOTTIME);
     u64::try_from(t.tv_sec * 1_000_000_000 + t.tv_nsec).unwrap_or(0)
 }
+
+pub fn boot_id() -> Option<String> {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned())
+}

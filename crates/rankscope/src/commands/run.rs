@@ -186,7 +186,8 @@ fn finish(config: &Config, recording: Option<Recording>, sink: Option<Sink>, end
         signal: end.signal,
         reason: Some(end.reason.as_str().to_owned()),
     };
-    let finished = recording.writer.finish(stored, config.grace);
+    // A disk that fails must leave time to tell the server.
+    let finished = recording.writer.finish(stored, config.grace / 2);
     let facts = summary::Facts {
         program: config.cmd.first().map(|c| c.to_string_lossy().into_owned()).unwrap_or_default(),
         summary: recording.summary,

@@ -48,6 +48,7 @@ pub struct Delivery {
     pub(super) found: Vec<Run>,
     cadence: Cadence,
     next_search: Instant,
+    searched_at_end: bool,
     concluded: bool,
     /// Points that the server has taken from us.
     pub points: u64,
@@ -76,8 +77,21 @@ impl Refused {
     pub fn words(&self) -> Option<String> {
         let LeftOut { key, why } = self.first.as_ref()?;
         let points = self.points;
-        Some(format!("MLflow refused {points} points, which only the record has; the first of `{key}`: {why}"))
+        Some(format!(
+            "MLflow refused {points} points, which only the record has; the first of `{key}`: {why}"
+        ))
     }
+}
+
+/// When the attempt began, by the wall clock of now if that was set back since: a run that the child made afterwards
+/// seems to be older than the child.
+fn earliest_start(record: &Record) -> i64 {
+    let attempt = &record.attempt;
+    if clock::boot_id().as_ref() != Some(&record.boot_id) {
+        return attempt.start_unix_ms;
+    }
+    let since_ms = (clock::boottime_ns() as i64).saturating_sub(attempt.start_boottime_ns) / 1_000_000;
+    attempt.start_unix_ms.min(clock::unix_ms().saturating_sub(since_ms))
 }
 
 impl Delivery {
@@ -86,7 +100,7 @@ impl Delivery {
         let who = Who {
             job: tag_value(&record.job),
             rank: record.rank.unwrap_or(0),
-            attempt_unix_ms: record.attempt.start_unix_ms,
+            attempt_unix_ms: earliest_start(&record),
             token: reader.note(TOKEN)?,
         };
         let window = Duration::from_secs_f64((record.window_ms / 1e3).clamp(0.1, 3600.0));
@@ -101,6 +115,7 @@ impl Delivery {
             found: Vec::new(),
             cadence: Cadence::new(window),
             next_search: Instant::now(),
+            searched_at_end: false,
             concluded: false,
             points: 0,
             refused: Refused::default(),
@@ -172,9 +187,12 @@ impl Delivery {
             }
             return Ok(());
         }
-        if !phase.is_over() && Instant::now() < self.next_search {
+        // At the end once, however often what follows is tried; without a run rank 0 may be just making it.
+        let known = self.searched_at_end && !self.targets.is_empty();
+        if known || !phase.is_over() && Instant::now() < self.next_search {
             return Ok(());
         }
+        self.who.attempt_unix_ms = self.who.attempt_unix_ms.min(earliest_start(&self.record));
         self.found = tagged_runs(&mut self.client, &self.who.job)?;
         let mut picked: Vec<(Run, How)> =
             self.who.pick(&self.found).into_iter().map(|(run, how)| (run.clone(), how)).collect();
@@ -187,6 +205,7 @@ impl Delivery {
             picked.push((self.create()?, How::Created));
         }
         let changed = self.retarget(picked)?;
+        self.searched_at_end = phase.is_over();
         self.next_search = Instant::now() + self.cadence.after(changed);
         Ok(())
     }

@@ -8,8 +8,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// What a server may ask for at most.
 const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// After a refusal: somebody may put things right, but nobody is asked for ever.
-const REFUSED: [Duration; 3] =
-    [Duration::from_secs(60), Duration::from_secs(600), Duration::from_secs(3600)];
+const REFUSED: [Duration; 3] = [Duration::from_secs(60), Duration::from_secs(600), Duration::from_secs(3600)];
 
 pub struct Pauses {
     /// Of the next transient failure, before jitter.

@@ -18,6 +18,7 @@ use super::plan::Plan;
 use super::settings::Settings;
 use super::trouble::Trouble;
 use crate::clock::RunStart;
+use crate::env_vars;
 use crate::printer;
 use crate::store::{Place, Reader};
 
@@ -30,6 +31,7 @@ const TO_ANSWER: Duration = Duration::from_millis(200);
 const SETTLE: Duration = Duration::from_millis(100);
 /// Between two deliveries of short windows, near a limit.
 const HURRIED: Duration = Duration::from_secs(1);
+const LONGEST_PHASE: Duration = Duration::from_secs(5);
 const STACK: usize = 1 << 20;
 
 pub struct Config {
@@ -114,7 +116,7 @@ impl Sink {
         let _ = self.tell.send(Tell::Last(Last { end, deadline }));
         let left = deadline.saturating_duration_since(Instant::now());
         self.done.recv_timeout(left).unwrap_or_else(|_| {
-            let path = self.place.path();
+            let path = self.place.file();
             let later =
                 path.map(|path| format!("; `rankscope sync {}` delivers the rest", folder(&path).display()));
             let problem = format!("MLflow did not answer in time{}", later.unwrap_or_default());
@@ -132,6 +134,8 @@ struct Thread {
     lock: Option<FolderLock>,
     started: Instant,
     waiting: Arc<AtomicBool>,
+    /// How much later than it could each window goes out.
+    phase: Duration,
     pauses: Pauses,
     again: Again,
     /// The server said no, so that trying the same again helps little.
@@ -140,6 +144,11 @@ struct Thread {
 
 impl Thread {
     fn new(config: Config, waiting: Arc<AtomicBool>) -> Thread {
+        // The windows of all ranks end at the same time, and 30 requests at once are too many for a default server.
+        let phase = match env_vars::world_size() {
+            Some(2..) => (config.window / 2).min(LONGEST_PHASE).mul_f64(fastrand::f64()),
+            _ => Duration::ZERO,
+        };
         Thread {
             pauses: Pauses::new(config.window),
             config,
@@ -149,6 +158,7 @@ impl Thread {
             lock: None,
             started: Instant::now(),
             waiting,
+            phase,
             again: Again::At(Instant::now()),
             refused: false,
         }
@@ -230,7 +240,7 @@ impl Thread {
     /// A window is there once the first sample of the next has come.
     fn until_next_window(&self) -> Duration {
         let window = self.config.window.as_secs_f64().max(0.05);
-        let late = (self.config.interval + SETTLE).as_secs_f64();
+        let late = (self.config.interval + SETTLE + self.phase).as_secs_f64();
         let now = self.started.elapsed().as_secs_f64();
         let next = ((now - late) / window).floor() * window + window + late;
         Duration::from_secs_f64((next - now).max(0.01)).min(LONGEST_SLEEP)
@@ -238,10 +248,12 @@ impl Thread {
 
     fn step(&mut self, phase: Phase) -> Result<(), Trouble> {
         if self.delivery.is_none() {
-            let Some(path) = self.config.place.path() else { return Ok(()) };
+            let Some(path) = self.config.place.record() else { return Ok(()) };
             let client = Client::new(&self.config.settings)?;
             // One who delivers it at this moment may be about to make a run; what it has done is read afterwards.
-            self.lock = FolderLock::shared(&folder(&path)).map_err(|error| Trouble::Taken(error.to_string()))?;
+            if let Some(file) = self.config.place.file() {
+                self.lock = FolderLock::shared(&folder(&file)).map_err(|e| Trouble::Taken(e.to_string()))?;
+            }
             let reader = Reader::open(&path).map_err(Trouble::Store)?;
             self.delivery = Some(Delivery::new(client, reader, self.config.plan.clone())?);
         }
@@ -255,7 +267,8 @@ impl Thread {
             printer::say(&format!("metrics go to {url}"));
             self.shown = true;
         }
-        if let Some(remark) = remark {
+        // Of a record that can't be written its writer tells at the end.
+        if let Some(remark) = remark.filter(|remark| !matches!(remark, Trouble::NotNoted(_))) {
             self.say_once(&remark);
         }
         result
@@ -289,16 +302,18 @@ impl Thread {
             std::thread::sleep(pause.mul_f64(1.0 + fastrand::f64() / 10.0));
         };
         let urls = self.delivery.as_ref().map(Delivery::urls).unwrap_or_default();
-        let path = self.config.place.path();
+        let path = self.config.place.file();
         let problem = match (problem, &path) {
             (Some(trouble), Some(path)) => Some(self.rest(&trouble, path)),
-            (Some(trouble), None) => Some(format!("nothing reached MLflow: {trouble}")),
-            (None, None) => Some("nothing reached MLflow: the record is in memory only".to_owned()),
-            (None, Some(_)) if urls.is_empty() => Some(
+            (Some(trouble), None) => Some(format!("not everything reached MLflow: {trouble}")),
+            (None, _) if self.delivery.is_none() => {
+                Some("nothing reached MLflow: there is no record".to_owned())
+            }
+            (None, _) if urls.is_empty() => Some(
                 "nothing reached MLflow: rank 0 has no run yet; `rankscope sync` can deliver it later"
                     .to_owned(),
             ),
-            (None, Some(_)) => self.delivery.as_ref().and_then(|d| d.refused.words()),
+            (None, _) => self.delivery.as_ref().and_then(|d| d.refused.words()),
         };
         if let Some(delivery) = self.delivery {
             delivery.close();

@@ -44,12 +44,27 @@ pub struct Target {
     pub pending: Pending,
     /// With the server, and not yet noted in the record.
     pub unnoted: Vec<Delivered>,
+    clock: WallClock,
     renderer: Renderer,
     thinning: Thinning,
     groups: Groups,
     /// The newest window that was read.
     scanned: i64,
     known_series: i64,
+}
+
+/// Windows are counted from the attempt's start, runs begin and end by the wall clock, which may have been set since.
+struct WallClock(Timeline);
+
+/// Less than this is drift, or rounding.
+const SET_MS: i64 = 1000;
+
+impl WallClock {
+    fn set_by_ms(&self, window: &StoredWindow) -> i64 {
+        let since_ms = window.last_boottime_ns.saturating_sub(self.0.attempt_boottime_ns) / 1_000_000;
+        let set_by = window.last_unix_ms.saturating_sub(self.0.attempt_unix_ms).saturating_sub(since_ms);
+        if set_by.abs() < SET_MS { 0 } else { set_by }
+    }
 }
 
 #[derive(Default)]
@@ -86,6 +101,7 @@ impl Target {
             run_start_unix_ms: row.new.start_unix_ms,
         };
         let mut target = Target {
+            clock: WallClock(timeline),
             renderer: Renderer::new(timeline, subjects.clone(), classes),
             thinning: Thinning {
                 run_start_unix_ms: row.new.start_unix_ms,
@@ -148,7 +164,8 @@ impl Target {
 
     fn take(&mut self, reader: &Reader, window: StoredWindow, share: &Share) -> rusqlite::Result<()> {
         let id = window.id;
-        if gets(share.lives, share.at, (window.start_unix_ms, window.end_unix_ms)) {
+        let set_by = self.clock.set_by_ms(&window);
+        if gets(share.lives, share.at, (window.start_unix_ms + set_by, window.end_unix_ms + set_by)) {
             if window.values.iter().any(|v| v.series > self.known_series) {
                 self.learn(reader)?;
             }

@@ -34,12 +34,12 @@ pub struct Database {
 
 impl Database {
     /// Makes the tables in a new, empty file, or in memory.
-    pub fn create(path: Option<&Path>, about: &About) -> rusqlite::Result<Database> {
+    pub fn create(path: &Path, about: &About) -> rusqlite::Result<Database> {
         let (conn, journal) = schema::create(path)?;
         write_about(&conn, about, journal)?;
         Ok(Database {
             conn,
-            in_memory: path.is_none(),
+            in_memory: schema::is_memory(path),
             catalog: Catalog::default(),
             rollup: Rollup::new(about.start_unix_ms, about.start_boottime_ns),
             retention: Retention::default(),
@@ -214,12 +214,15 @@ impl Database {
     }
 
     /// Leaves one plain file, which also opens on a read-only disk. A reader that is still there prevents that; then
-    /// the file is complete at least, with an empty -wal beside it.
-    pub fn close(self) {
+    /// the file is complete at least, with an empty -wal beside it. A database in memory comes back, since it lasts only
+    /// as long as somebody is connected.
+    pub fn close(self) -> Option<Connection> {
         let Database { conn, in_memory, .. } = self;
-        if !in_memory {
-            schema::leave_plain(&conn);
+        if in_memory {
+            return Some(conn);
         }
+        schema::leave_plain(&conn);
+        None
     }
 }
 

@@ -11,8 +11,9 @@ use super::{End, Event};
 
 /// Ticks that wait at most; each of 70 values takes 3 KB.
 pub const TICKS: usize = 256;
-/// Windows and events that wait at most: 20 minutes of windows.
-pub const OTHERS: usize = 128;
+/// Windows and events that wait at most: more than an hour of windows, each of which takes 6 KB. While a disk is full
+/// the ticks of all but the last minutes go first.
+pub const OTHERS: usize = 512;
 
 /// Buffers kept for re-use: what a busy second of 10 ms ticks takes.
 const SPARE: usize = 128;

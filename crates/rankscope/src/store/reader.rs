@@ -8,7 +8,7 @@ use std::time::Duration;
 use rankscope_core::deliver::scopes::{Provenance, StoredGap, StoredOrigin};
 use rankscope_core::deliver::{StoredSeries, StoredValue, StoredWindow};
 use rankscope_core::series::{Class, Kind, Scope};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::schema;
 use crate::clock;
@@ -59,9 +59,12 @@ pub struct Attempt {
 const SILENT_MS: i64 = 60_000;
 
 impl Record {
-    /// Whether its recorder still writes.
+    /// Whether its recorder still writes. Of this boot by CLOCK_BOOTTIME: the wall clock may have been set since.
     pub fn is_live(&self) -> bool {
-        let silent = clock::unix_ms().saturating_sub(self.attempt.heartbeat_unix_ms);
+        let silent = match clock::boot_id().as_ref() == Some(&self.boot_id) {
+            true => (clock::boottime_ns() as i64).saturating_sub(self.attempt.heartbeat_boottime_ns) / 1_000_000,
+            false => clock::unix_ms().saturating_sub(self.attempt.heartbeat_unix_ms),
+        };
         let patience = SILENT_MS.saturating_add(self.interval_ms as i64 * 2);
         self.attempt.ended_unix_ms.is_none() && silent < patience
     }
@@ -70,8 +73,7 @@ impl Record {
 impl Reader {
     pub fn open(path: &Path) -> Result<Reader, String> {
         let say = |error: rusqlite::Error| format!("{}: {error}", path.display());
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = Connection::open_with_flags(path, flags).map_err(say)?;
+        let conn = schema::connect(path).map_err(say)?;
         conn.busy_timeout(BUSY).map_err(say)?;
         conn.execute_batch(
             "PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;",
@@ -98,7 +100,9 @@ impl Reader {
 
     /// Leaves one plain file if nobody else has it open.
     pub fn close(self) {
-        schema::leave_plain(&self.conn);
+        if !schema::is_memory(&self.path) {
+            schema::leave_plain(&self.conn);
+        }
     }
 
     pub fn record(&self) -> rusqlite::Result<Record> {

@@ -1,9 +1,10 @@
 //! The tables, and how a file is opened. docs/store.md describes them for readers; a change here needs a new VERSION.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 /// `PRAGMA user_version` of the files written.
 pub const VERSION: i32 = 2;
@@ -92,13 +93,21 @@ CREATE VIEW v_missing AS
     FROM missing m JOIN series s ON s.id = m.series_id;
 ";
 
+/// An address that no other database in memory of this process has: it is gone when its last connection closes.
+pub fn memory() -> PathBuf {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    format!("file:/rankscope-{}?vfs=memdb", MADE.fetch_add(1, Ordering::Relaxed)).into()
+}
+
+pub fn is_memory(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| path.ends_with("?vfs=memdb"))
+}
+
 /// Opens a new, empty file (or a database in memory) and makes the tables; returns the journal mode too.
-pub fn create(path: Option<&Path>) -> rusqlite::Result<(Connection, &'static str)> {
-    let Some(path) = path else {
-        let conn = Connection::open_in_memory()?;
-        make(&conn, "MEMORY")?;
-        return Ok((conn, "memory"));
-    };
+pub fn create(path: &Path) -> rusqlite::Result<(Connection, &'static str)> {
+    if is_memory(path) {
+        return Ok((open(path, "MEMORY")?, "memory"));
+    }
     match open(path, "WAL") {
         Ok(conn) => return Ok((conn, "wal")),
         Err(e) if e.sqlite_error_code() == Some(ErrorCode::DiskFull) => return Err(e),
@@ -119,9 +128,20 @@ pub fn leave_plain(conn: &Connection) {
     }
 }
 
+/// To what exists already, if it is a file.
+pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    match is_memory(path) {
+        true => {
+            let flags = flags | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_CREATE;
+            Connection::open_with_flags(path, flags)
+        }
+        false => Connection::open_with_flags(path, flags),
+    }
+}
+
 fn open(path: &Path, journal: &str) -> rusqlite::Result<Connection> {
-    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags)?;
+    let conn = connect(path)?;
     make(&conn, journal)?;
     Ok(conn)
 }

@@ -38,7 +38,7 @@ impl Record {
             program: "/opt/secret=1/train.py".into(),
             ..About::default()
         };
-        let database = Database::create(Some(&path), &about).unwrap();
+        let database = Database::create(&path, &about).unwrap();
         let reader = Connection::open_with_flags(&path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
         Record { _dir: dir, database, reader }
     }
@@ -208,7 +208,7 @@ fn retention_keeps_the_last_minutes_and_those_around_events_and_nothing_else() {
 #[test]
 fn memory_keeps_an_hour_of_windows() {
     let about = About { start_unix_ms: START_MS, start_boottime_ns: START_NS, ..About::default() };
-    let mut database = Database::create(None, &about).unwrap();
+    let mut database = Database::create(&super::schema::memory(), &about).unwrap();
     for window in windows(2 * 3600) {
         database.commit(&[Item::Window(window)], Lost::default()).unwrap();
         while database.thin().unwrap() {}

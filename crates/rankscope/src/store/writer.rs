@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use rankscope_core::reading::Readings;
 use rankscope_core::window::Window;
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode};
 
 use super::database::Database;
 use super::mounts::Mounts;
 use super::place::{self, Target};
 use super::queue::{Item, Lost, Queue, TICKS};
-use super::{About, End, Event, Finished};
+use super::{About, End, Event, Finished, schema};
 
 /// Ticks are committed once in this time; windows, events and the end at once.
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
@@ -34,14 +34,16 @@ struct State {
     /// When the end must be written, once it has come.
     closing: Option<Instant>,
     closed: bool,
+    /// The file, or the address of a database in memory.
     path: Option<PathBuf>,
+    /// A database in memory, for who reads it after the end.
+    in_memory: Option<Connection>,
     problem: Option<String>,
 }
 
 impl State {
     fn take(&mut self, batch: &mut Vec<Item>) {
-        self.in_flight =
-            Lost { ticks: self.queue.ticks() as u64, others: self.queue.others() as u64 };
+        self.in_flight = Lost { ticks: self.queue.ticks() as u64, others: self.queue.others() as u64 };
         self.queue.take(batch);
     }
 }
@@ -122,7 +124,7 @@ impl Writer {
     }
 
     pub fn path(&self) -> Option<PathBuf> {
-        self.place().path()
+        self.place().file()
     }
 
     /// What went wrong last, in one line.
@@ -153,7 +155,8 @@ impl Writer {
             let silent = || format!("the record is not complete: the disk did not answer within {timeout:?}");
             problem = problem.or_else(|| Some(silent()));
         }
-        Finished { path: state.path.clone(), dropped_ticks, dropped_items, problem }
+        let path = state.path.clone().filter(|path| !schema::is_memory(path));
+        Finished { path, dropped_ticks, dropped_items, problem }
     }
 }
 
@@ -162,9 +165,14 @@ impl Writer {
 pub struct Place(Arc<Shared>);
 
 impl Place {
-    /// `None` while no place is found, and when the record is in memory.
-    pub fn path(&self) -> Option<PathBuf> {
+    /// For a `Reader`. `None` while no place is found.
+    pub fn record(&self) -> Option<PathBuf> {
         self.0.lock().path.clone()
+    }
+
+    /// `None` also when the record is in memory.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.record().filter(|path| !schema::is_memory(path))
     }
 }
 
@@ -192,7 +200,7 @@ fn open(shared: &Shared, target: &Target, about: &About) -> Result<Database, Str
     let (candidates, mut refused) = place::candidates(target, &mounts);
     for candidate in &candidates {
         let made = place::create(candidate, target).and_then(|path| {
-            Database::create(Some(&path), about).map(|database| (database, path.clone())).map_err(|error| {
+            Database::create(&path, about).map(|database| (database, path.clone())).map_err(|error| {
                 let _ = std::fs::remove_file(&path);
                 format!("{}: {error}", path.display())
             })
@@ -206,9 +214,13 @@ fn open(shared: &Shared, target: &Target, about: &About) -> Result<Database, Str
         }
     }
     let why = refused.join("; ");
-    shared.lock().problem =
+    let memory = schema::memory();
+    let database = Database::create(&memory, about);
+    let mut state = shared.lock();
+    state.path = database.is_ok().then_some(memory);
+    state.problem =
         Some(format!("no place for a record on disk ({why}): kept in memory, one hour of it, until the end"));
-    Database::create(None, about).map_err(|error| format!("no record: {why}; in memory: {error}"))
+    database.map_err(|error| format!("no record: {why}; in memory: {error}"))
 }
 
 struct Thread<'a> {
@@ -235,7 +247,9 @@ impl Thread<'_> {
             }
         }
         self.discard();
-        self.database.close();
+        self.look_for_it();
+        let in_memory = self.database.close();
+        self.shared.lock().in_memory = in_memory;
     }
 
     /// Waits until something is to be committed: what is urgent now, ticks at `due`, a batch that failed at `due`.
@@ -299,6 +313,17 @@ impl Thread<'_> {
             return CLOSING_RETRY;
         }
         FIRST_RETRY.saturating_mul(1 << (self.failures - 1).min(10)).min(LAST_RETRY)
+    }
+
+    /// SQLite goes on in a file that has lost its name, and nobody will find it.
+    fn look_for_it(&self) {
+        let path = self.shared.lock().path.clone();
+        let gone = path.filter(|path| !schema::is_memory(path) && !path.exists());
+        if let Some(path) = gone {
+            let mut state = self.shared.lock();
+            state.problem = Some(format!("the record {} was removed while the job ran", path.display()));
+            state.path = None;
+        }
     }
 
     /// Gives the batch up; at the end also what still waits.
