@@ -9,7 +9,8 @@
 #   make lint            formatting and lints, the fuzz targets included, as in CI
 #   make fuzz            every fuzz target for two minutes (FUZZ_SECONDS=n: for n seconds)
 #   make bench           what a sample costs, beside psutil and beside bare reads; with up to 5,000 processes in the job;
-#                        at the end one boot of 5.10, as make test-v2-old
+#                        what a job loses of its time; at the end one boot of 5.10, as make test-v2-old
+#   make bench-crash     200 rounds of kills at random points, where `make test` plays 20 (CRASH_ROUNDS=n)
 PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
@@ -20,7 +21,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)/release/rankscope
 FUZZ_TOOLS := .cache/cargo-fuzz
 FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
 
-.PHONY: demo demo-mlflow test test-mlflow2 test-v2 test-v2-old lint bench fuzz tools
+.PHONY: demo demo-mlflow test test-mlflow2 test-v2 test-v2-old lint bench bench-crash fuzz tools
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -80,7 +81,12 @@ bench: $(VENV)/ready tools
 	$(CARGO) build --release --quiet --bins --example tight_loop
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/sample_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/tree_cost.py
+	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/wall_time.py
 	$(MAKE) test-v2-old
+
+bench-crash: $(VENV)/ready $(VENV)/mlflow
+	$(CARGO) build --quiet
+	RANKSCOPE_CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) $(VENV)/bin/pytest tests/test_crash.py -s -k random $(PYTEST_ARGS)
 
 $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 	$(PYTHON) -m venv $(VENV)

@@ -17,7 +17,7 @@ from support.mlflow_server import MlflowServer, free_port, unavailable_reason
 
 pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
 from support import delivered
-from support.delivered import Record, check_run, rows, tagged, tags
+from support.delivered import Record, check_run, rows, tagged, tags, wait_for
 
 JOB = Path(__file__).parent / "support" / "job.py"
 FAST = ("--window", "0.5", "--interval", "0.1")
@@ -53,15 +53,6 @@ def runs_so_far(store):
         return list(Record.only(store).runs())
     except (AssertionError, sqlite3.OperationalError):
         return []
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.1)
-    raise AssertionError("it did not happen")
 
 
 def test_all_series_and_the_artifact(rankscope, server, environment, store, tmp_path, monkeypatch):
@@ -189,7 +180,7 @@ def test_sync_without_a_server_and_without_a_record(rankscope, store, tmp_path):
     done = rankscope.run("sync", tmp_path, check=3)
     assert "no record" in done.stderr
     rankscope.run("run", "--store", store, *FAST, "--", "true", check=0)
-    done = rankscope.run("sync", store, check=1)
+    done = rankscope.run("sync", store, check=2)
     assert "MLFLOW_TRACKING_URI" in done.stderr
 
 
@@ -210,7 +201,7 @@ def test_killed_recorder(rankscope, server, environment, store):
     assert "the job goes on" in live.stderr
     # Its heartbeat is old.
     with sqlite3.connect(Record.only(store).path) as db:
-        db.execute("UPDATE attempt SET heartbeat_unix_ms = heartbeat_unix_ms - 600000")
+        db.execute("UPDATE attempt SET heartbeat_boottime_ns = heartbeat_boottime_ns - 600000000000")
     sync(rankscope, store, environment)
     record = Record.only(store)
     assert record.delivered(1) == [window for window, *_ in record.windows()]

@@ -1,6 +1,7 @@
 """What a record says that MLflow must have, worked out anew from the store's tables, and what MLflow has."""
 
 import sqlite3
+import time
 from itertools import groupby
 from pathlib import Path
 
@@ -146,3 +147,12 @@ def tags(server, run_id):
 
 def status(server, run_id):
     return server.sql("SELECT status FROM runs WHERE run_uuid = ?", run_id)[0][0]
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.1)
+    raise AssertionError("it did not happen")

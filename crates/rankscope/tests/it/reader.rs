@@ -42,7 +42,7 @@ fn tick(n: u64) -> Readings {
 fn path(writer: &Writer) -> PathBuf {
     let until = Instant::now() + HANG;
     loop {
-        match writer.place().path() {
+        match writer.place().file() {
             Some(path) => return path,
             None if Instant::now() > until => panic!("no place"),
             None => std::thread::sleep(Duration::from_millis(5)),

@@ -167,7 +167,10 @@ fn a_record_ends_as_one_plain_file() {
     };
     let finished = writer.finish(end, HANG);
     let path = dir.path().join("job/rank_00.sqlite");
-    assert_eq!(finished, Finished { path: Some(path.clone()), dropped_ticks: 0, problem: None });
+    assert_eq!(
+        finished,
+        Finished { path: Some(path.clone()), dropped_ticks: 0, dropped_items: 0, problem: None }
+    );
     assert_eq!(files(&dir.path().join("job")), ["rank_00.sqlite"]);
     let db = read(&path);
     assert_eq!(count(&db, "SELECT count(*) FROM tick_value"), 100 * VALUES as i64);
@@ -393,7 +396,7 @@ fn where_shared_memory_cannot_be_mapped_the_journal_is_truncated() {
     writer.window(window(1));
     until("a commit", || (count(&db, "SELECT count(*) FROM window") == 1).then_some(()));
     let finished = finish(writer);
-    assert_eq!(finished, Finished { path: Some(path), dropped_ticks: 0, problem: None });
+    assert_eq!(finished, Finished { path: Some(path), dropped_ticks: 0, dropped_items: 0, problem: None });
     let mode: String =
         db.query_row("SELECT value FROM meta WHERE key = 'journal_mode'", [], |r| r.get(0)).unwrap();
     assert_eq!(mode, "truncate");
