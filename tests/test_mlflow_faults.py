@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import need
+from supervise_support import Terminal
 from support.mlflow_server import MlflowServer, unavailable_reason
 
 pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
@@ -262,3 +263,14 @@ def test_sync_as_json(rankscope, proxy, environment, store):
     assert answer["points"] > 0
     assert (answer["refused_points"], answer["dropped_samples"], answer["dropped_windows"]) == (0, 0, 0)
     assert Path(answer["record"]).is_file()
+
+
+def test_a_terminal_shows_how_far_sync_is(rankscope, proxy, environment, store):
+    make_record(rankscope, store)
+    terminal = Terminal(rankscope.path, "sync", store, env=environment)
+    try:
+        terminal.expect(r"\d+ of \d+ windows")
+        terminal.expect("new points")
+        assert terminal.wait() == 0
+    finally:
+        terminal.close()

@@ -279,7 +279,7 @@ impl Thread {
         let problem = loop {
             let left = last.deadline.saturating_duration_since(Instant::now());
             if let Some(delivery) = &mut self.delivery {
-                delivery.client.set_timeout(left.max(LAST_RETRY));
+                delivery.client.set_timeout(left.max(LAST_RETRY).min(self.config.settings.timeout));
             }
             let until = last.deadline.checked_sub(TO_ANSWER);
             let result = self.step(Phase::Over(Some(&last.end))).and_then(|()| match &mut self.delivery {

@@ -129,3 +129,18 @@ fn attempts_count_up_and_the_first_width_stays() {
     let target = Target::new(&context, run("b", &[("rankscope.rank_width", "x")]), How::Adopted).unwrap();
     assert_eq!((target.row.new.attempt, target.row.new.rank_width), (1, 2));
 }
+
+#[test]
+fn a_clock_that_was_set_is_told_from_one_that_drifts() {
+    let clock =
+        WallClock(Timeline { attempt_unix_ms: 10_000, attempt_boottime_ns: 0, run_start_unix_ms: 10_000 });
+    let set_by = |last_unix_ms| {
+        clock.set_by_ms(&StoredWindow {
+            last_unix_ms,
+            last_boottime_ns: 60_000_000_000,
+            ..StoredWindow::default()
+        })
+    };
+    assert_eq!([70_000, 70_400, 69_001].map(set_by), [0; 3]);
+    assert_eq!([3_670_000, -3_530_000].map(set_by), [3_600_000, -3_600_000]);
+}

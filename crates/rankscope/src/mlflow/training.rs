@@ -9,9 +9,10 @@ use rankscope_core::series::TRAINING_STEP;
 
 use super::batch::batches;
 use super::client::HistoryQuery;
-use super::delivery::Delivery;
+use super::delivery::{Delivery, Phase};
 use super::trouble::Trouble;
 use super::types::{Metric, Page, Point};
+use crate::store::TrainingOf;
 
 /// A metric with so many points was logged often enough: no other is looked at.
 const OFTEN: u32 = 500;
@@ -39,7 +40,7 @@ impl Delivery {
         let Some(last) = windows.last() else { return Ok(()) };
         if training.metric.is_none() {
             training.metric = self.metric_by_step(&run_id, until)?;
-            self.reader.set_training_of(row, &training)?;
+            self.note(row, &training);
         }
         let mut points = Vec::new();
         if let Some(metric) = &training.metric {
@@ -58,16 +59,23 @@ impl Delivery {
         let count = points.len() as u64;
         for batch in batches(points, Vec::new()) {
             self.limit(until);
-            self.client.log_batch(&run_id, &batch)?;
+            self.refused.add(self.client.log_batch(&run_id, &batch)?);
         }
         training.through = last.id;
-        self.reader.set_training_of(row, &training)?;
+        self.note(row, &training);
         self.points += count;
         if let Some(target) = self.targets.get_mut(at).filter(|_| count > 0) {
             target.provenance = None;
-            self.tell(at)?;
+            self.tell(at, Phase::Over(None))?;
         }
         Ok(())
+    }
+
+    /// A full disk keeps nothing from the server.
+    fn note(&mut self, row: i64, training: &TrainingOf) {
+        if let Err(error) = self.reader.set_training_of(row, training) {
+            self.remark = Some(Trouble::NotNoted(error.to_string()));
+        }
     }
 
     /// The metric to take the steps from: the one logged most often, of those that came as far.

@@ -25,7 +25,7 @@ mod writer;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use delivered::{Delivered, DeliveryRun, NewRow};
+pub use delivered::{Delivered, DeliveryRun, NewRow, TrainingOf};
 pub use past::PastValue;
 pub use place::{Target, find, folder_name, folder_of_run, records_in, would_go_to};
 pub use reader::{Attempt, Reader, Record};

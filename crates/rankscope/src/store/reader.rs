@@ -62,7 +62,9 @@ impl Record {
     /// Whether its recorder still writes. Of this boot by CLOCK_BOOTTIME: the wall clock may have been set since.
     pub fn is_live(&self) -> bool {
         let silent = match clock::boot_id().as_ref() == Some(&self.boot_id) {
-            true => (clock::boottime_ns() as i64).saturating_sub(self.attempt.heartbeat_boottime_ns) / 1_000_000,
+            true => {
+                (clock::boottime_ns() as i64).saturating_sub(self.attempt.heartbeat_boottime_ns) / 1_000_000
+            }
             false => clock::unix_ms().saturating_sub(self.attempt.heartbeat_unix_ms),
         };
         let patience = SILENT_MS.saturating_add(self.interval_ms as i64 * 2);

@@ -64,9 +64,13 @@ fn statuses() {
 fn a_login_page_is_no_success() {
     let error = failure(status("200 OK\r\nContent-Type: text/html", "<!doctype html><html>log in</html>"));
     assert!(error.to_string().contains("is a login proxy in front?") && !error.is_transient(), "{error}");
-    for body in ["hello", "[]", ""] {
+    for body in ["hello", "[]"] {
         let error = failure(status("200 OK", body));
-        assert!(matches!(error, Error::Unexpected { .. }), "{error:?}");
+        assert!(matches!(error, Error::Unexpected { .. }) && !error.is_transient(), "{error:?}");
+    }
+    for body in ["", "{", r#"{"run":{"info""#] {
+        let error = failure(status("200 OK", body));
+        assert!(error.to_string().contains("the answer has no end") && error.is_transient(), "{error:?}");
     }
 }
 
