@@ -252,7 +252,10 @@ def test_an_end_that_nobody_saw(rankscope, tmp_path):
             os.killpg(process.pid, signal.SIGKILL)
     with sqlite3.connect(Store(store).file) as record:
         # As if a while had passed.
-        record.execute("UPDATE attempt SET heartbeat_unix_ms = heartbeat_unix_ms - 3600000")
+        record.execute(
+            "UPDATE attempt SET heartbeat_unix_ms = heartbeat_unix_ms - 3600000, "
+            "heartbeat_boottime_ns = heartbeat_boottime_ns - 3600000000000"
+        )
     told = json.loads(rankscope.run("--json", "postmortem", store, check=0).stdout)
     assert (told["reason"], told["status"], told["oom"]) == ("lost", "FAILED", "cannot_tell")
     assert told["exit_code"] is None and told["signal"] is None
