@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rankscope_core::cgroup::{self, Controller, Hierarchy, Layout, Level, Version};
 use rankscope_core::gap::{Gap, Measured};
 use rankscope_core::identity;
+use rankscope_core::parse::mountinfo::Mount;
 use rankscope_core::parse::{cgroup_file, limit};
 use rankscope_core::reading::Origin;
 
@@ -98,15 +99,20 @@ impl Cgroups {
         let membership = KernelFile::open(machine, origin);
         let text = machine.read(&membership.origin.source);
         let memberships = cgroup_file::parse(text.as_deref().unwrap_or_default());
+        let theirs = host.mounts_below_root(pid);
         let find = |controller| {
             if let Err(gap) = &text {
                 return Err(gap.clone());
             }
-            let hierarchy = cgroup::locate(&memberships, &host.mounts, controller)?;
-            Place::of(machine, host, hierarchy, controller)
+            let within = |mounts: &[Mount]| {
+                let hierarchy = cgroup::locate(&memberships, mounts, controller)?;
+                Place::of(machine, host, hierarchy, controller)
+            };
+            within(&host.mounts).or_else(|gap| within(&theirs).map_err(|_| gap))
         };
         let unified = text.as_ref().map_err(Clone::clone).and_then(|_| {
-            let hierarchy = cgroup::locate_unified(&memberships, &host.mounts)?;
+            let hierarchy = cgroup::locate_unified(&memberships, &host.mounts)
+                .or_else(|gap| cgroup::locate_unified(&memberships, &theirs).map_err(|_| gap))?;
             Ok(Place::at(machine, host, hierarchy, 0))
         });
         Cgroups {

@@ -82,6 +82,15 @@ impl Host {
         self.target_mounts.as_deref().unwrap_or(&self.mounts)
     }
 
+    /// The same as we reach them: what of the cgroups lies outside of our own namespace is found there.
+    pub fn mounts_below_root(&self, pid: &str) -> Vec<Mount> {
+        let below = |mount: &Mount| Mount {
+            mount_point: format!("/proc/{pid}/root{}", mount.mount_point.trim_end_matches('/')),
+            ..mount.clone()
+        };
+        self.target_mounts.iter().flatten().map(below).collect()
+    }
+
     /// Why a node-wide file does not speak for the node, if so.
     pub fn speaks_for_node(&self, path: &str) -> Measured<()> {
         if let Some(sandbox) = &self.sandbox {
