@@ -30,6 +30,8 @@ pub struct Cli {
 pub enum Command {
     /// Start a command, record what it uses, and end with its exit code
     Run(RunArgs),
+    /// Record a process that is running already, until it ends
+    Watch(WatchArgs),
     /// Print what is measured here and now, and why the rest is missing
     Sample(SampleArgs),
     /// Which number is whose: limits, scopes and identities, here
@@ -48,6 +50,36 @@ pub enum Command {
 
 #[derive(Args, Debug)]
 pub struct RunArgs {
+    #[command(flatten)]
+    pub record: RecordArgs,
+    /// Keep the end of what the command writes to stderr, to find a Python traceback in it
+    #[arg(long, env = "RANKSCOPE_TEE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub tee: bool,
+    /// Make a run of our own first and tell the command by MLFLOW_RUN_ID
+    #[arg(
+        long,
+        env = "RANKSCOPE_EXPORT_RUN_ID",
+        value_parser = clap::builder::FalseyValueParser::new(),
+        help_heading = "MLflow"
+    )]
+    pub export_run_id: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub cmd: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct WatchArgs {
+    /// The process, and with it its descendants; it is only looked at
+    #[arg(long, env = "RANKSCOPE_PID", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: u32,
+    #[command(flatten)]
+    pub record: RecordArgs,
+}
+
+/// What is recorded, where, and for whom.
+#[derive(Args, Debug)]
+pub struct RecordArgs {
     /// Directory for the record; default ./rankscope-runs, else $TMPDIR/rankscope-runs
     #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
     pub store: Option<PathBuf>,
@@ -63,17 +95,11 @@ pub struct RunArgs {
     /// Measure PSS too: 8 ms per GiB at each sample, and it stalls the job's mmap for so long
     #[arg(long, env = "RANKSCOPE_PSS", value_parser = clap::builder::FalseyValueParser::new())]
     pub pss: bool,
-    /// Keep the end of what the command writes to stderr, to find a Python traceback in it
-    #[arg(long, env = "RANKSCOPE_TEE", value_parser = clap::builder::FalseyValueParser::new())]
-    pub tee: bool,
-    /// Seconds that rankscope's own work may take after the command has ended
+    /// Seconds that rankscope's own work may take after the job has ended
     #[arg(long, env = "RANKSCOPE_GRACE", default_value = "10", value_parser = grace, value_name = "SECONDS")]
     pub grace: f64,
     #[command(flatten)]
     pub mlflow: MlflowArgs,
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub cmd: Vec<OsString>,
 }
 
 /// Delivery to MLflow.
@@ -105,9 +131,6 @@ pub struct MlflowArgs {
     /// Also tell the end to a run that MLFLOW_RUN_ID names; without it only its metrics and tags are written
     #[arg(long, env = "RANKSCOPE_SET_STATUS", value_parser = clap::builder::FalseyValueParser::new())]
     pub set_status: bool,
-    /// Make a run of our own first and tell the command by MLFLOW_RUN_ID
-    #[arg(long, env = "RANKSCOPE_EXPORT_RUN_ID", value_parser = clap::builder::FalseyValueParser::new())]
-    pub export_run_id: bool,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

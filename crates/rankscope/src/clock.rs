@@ -35,6 +35,7 @@ pub fn boottime_ns() -> u64 {
     u64::try_from(t.tv_sec * 1_000_000_000 + t.tv_nsec).unwrap_or(0)
 }
 
+/// Another after each start of the kernel.
 pub fn boot_id() -> Option<String> {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned())
 }

@@ -16,6 +16,8 @@ use crate::{clock, env_vars};
 
 /// Kind of the event that holds an `Ending`.
 pub const EVENT: &str = "end";
+/// Kind of the event that says: the process goes on, and is not recorded any more.
+pub const UNWATCHED: &str = "watch_ended";
 /// Kubernetes shows the last 4096 bytes of it as the container's message.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 const TERMINATION_BYTES: u64 = 4096;
@@ -34,8 +36,11 @@ pub fn node_oom_kills() -> Option<u64> {
 }
 
 /// What is known of an end beside its samples.
-pub struct Seen<'a> {
-    pub ended: &'a Ended,
+pub struct Seen {
+    pub exit: Exit,
+    /// The call that told of it.
+    pub told_by: &'static str,
+    pub asked: Option<Asked>,
     /// What the samples tell; `None`: the last one did not come.
     pub samples: Option<Evidence>,
     /// `node_oom_kills` before the start.
@@ -47,25 +52,8 @@ pub struct Seen<'a> {
 
 pub fn ending(seen: Seen) -> Ending {
     let mut evidence = seen.samples.unwrap_or_default();
-    evidence.exit = match seen.ended.status {
-        ExitKind::Exited(code) => Exit::Code(i32::from(code)),
-        ExitKind::Signaled { signal, core_dumped } => Exit::Signal { signal, core_dumped },
-        ExitKind::Unknown => Exit::Unseen,
-    };
+    (evidence.exit, evidence.told_by, evidence.asked) = (seen.exit, seen.told_by, seen.asked);
     evidence.ended_unix_ms = clock::unix_ms();
-    let requests = seen.ended.signals.iter().rev();
-    evidence.asked =
-        requests.filter(|s| matches!(s.signal, libc::SIGTERM | libc::SIGINT)).find_map(|signal| {
-            let since = signal.at.duration_since(UNIX_EPOCH).ok()?;
-            let unix_ms = i64::try_from(since.as_millis()).ok()?;
-            Some(Asked {
-                signal: signal.signal,
-                unix_ms,
-                sender: signal.sender,
-                sender_name: signal.sender_name.clone(),
-                time_limit: time_limit(unix_ms),
-            })
-        });
     evidence.oom.node_kills =
         node_oom_kills().zip(seen.node_kills_before).map(|(now, then)| now.saturating_sub(then));
     if evidence.exit != Exit::Code(0) {
@@ -73,6 +61,30 @@ pub fn ending(seen: Seen) -> Ending {
             .or_else(|| Traceback::last_in(&seen.stderr_tail.unwrap_or_default(), "--tee"));
     }
     decide(&evidence)
+}
+
+pub fn exit_of(ended: &Ended) -> Exit {
+    match ended.status {
+        ExitKind::Exited(code) => Exit::Code(i32::from(code)),
+        ExitKind::Signaled { signal, core_dumped } => Exit::Signal { signal, core_dumped },
+        ExitKind::Unknown => Exit::Unseen,
+    }
+}
+
+/// The last request to end that came to us.
+pub fn asked(ended: &Ended) -> Option<Asked> {
+    let requests = ended.signals.iter().rev();
+    requests.filter(|s| matches!(s.signal, libc::SIGTERM | libc::SIGINT)).find_map(|signal| {
+        let since = signal.at.duration_since(UNIX_EPOCH).ok()?;
+        let unix_ms = i64::try_from(since.as_millis()).ok()?;
+        Some(Asked {
+            signal: signal.signal,
+            unix_ms,
+            sender: signal.sender,
+            sender_name: signal.sender_name.clone(),
+            time_limit: time_limit(unix_ms),
+        })
+    })
 }
 
 /// Slurm asks half a minute or so around the end of a job's time.
@@ -117,6 +129,16 @@ pub fn event(ending: &Ending) -> Event {
         boottime_ns: clock::boottime_ns(),
         kind: EVENT.to_owned(),
         detail: serde_json::to_value(ending).unwrap_or_default(),
+    }
+}
+
+/// We end, and the process goes on.
+pub fn unwatched() -> Event {
+    Event {
+        unix_ms: clock::unix_ms(),
+        boottime_ns: clock::boottime_ns(),
+        kind: UNWATCHED.to_owned(),
+        detail: serde_json::json!({}),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Every environment variable that is read, once. Options of commands have theirs in `cli`.
 
+use std::collections::BTreeMap;
 use std::env::var;
 
 fn text(name: &str) -> Option<String> {
@@ -26,11 +27,6 @@ pub fn disabled() -> bool {
     text("RANKSCOPE_DISABLE").is_some_and(|v| v != "0")
 }
 
-/// The run that the job is to write into.
-pub fn mlflow_run_id() -> Option<String> {
-    text("MLFLOW_RUN_ID")
-}
-
 /// Tags for every run that the job creates, as JSON.
 pub fn mlflow_run_context() -> Option<String> {
     text("MLFLOW_RUN_CONTEXT")
@@ -48,30 +44,90 @@ pub fn user() -> Option<String> {
     text("USER").or_else(|| text("LOGNAME"))
 }
 
-/// Rank of this process in its job, and where that was read. A launcher's own variable beats a `RANK` that may have
-/// been baked into an image.
-pub fn rank() -> Option<(u32, &'static str)> {
-    const LAUNCHERS: [&str; 6] =
-        ["TORCHELASTIC_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK"];
-    LAUNCHERS.into_iter().find_map(|name| Some((text(name)?.parse().ok()?, name)))
+/// Rank of this process in its job.
+pub fn rank() -> Option<u32> {
+    Job::ours().rank
 }
 
-/// What ties the recorders of one job together; `None`: this recorder stands alone.
-pub fn job_key() -> Option<String> {
-    let torch = || {
-        let id = text("TORCHELASTIC_RUN_ID").filter(|id| id != "none")?;
-        Some(format!(
-            "{id}-{}-{}",
-            text("MASTER_ADDR").unwrap_or_default(),
-            text("MASTER_PORT").unwrap_or_default()
-        ))
-    };
-    let slurm = || Some(format!("{}.{}", text("SLURM_JOB_ID")?, text("SLURM_STEP_ID")?));
-    text("RANKSCOPE_JOB")
-        .or_else(torch)
-        .or_else(slurm)
-        .or_else(|| text("PMIX_NAMESPACE"))
-        .or_else(|| text("RAY_JOB_ID"))
+/// Ranks in the job.
+pub fn world_size() -> Option<u32> {
+    Job::ours().world_size
+}
+
+/// A process's place in its job, as a launcher says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    /// What ties the recorders of one job together; `None`: this recorder stands alone.
+    pub key: Option<String>,
+    pub rank: Option<u32>,
+    /// Ranks in the job.
+    pub world_size: Option<u32>,
+    /// The run that the job is to write into.
+    pub run_id: Option<String>,
+}
+
+/// A launcher's own variable beats a `RANK` that may have been baked into an image.
+const RANKS: [&str; 6] =
+    ["TORCHELASTIC_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK"];
+const SIZES: [&str; 6] = [
+    "TORCHELASTIC_WORLD_SIZE",
+    "SLURM_NTASKS",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMIX_SIZE",
+    "PMI_SIZE",
+    "WORLD_SIZE",
+];
+const KEYS: [&str; 8] = [
+    "RANKSCOPE_JOB",
+    "TORCHELASTIC_RUN_ID",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "PMIX_NAMESPACE",
+    "RAY_JOB_ID",
+];
+const RUN_ID: &str = "MLFLOW_RUN_ID";
+
+impl Job {
+    pub fn ours() -> Job {
+        Job::of(&text)
+    }
+
+    /// Of a process that we did not start: our own variables, and where they say nothing, those that it was started
+    /// with. Nothing else of its environment is kept.
+    pub fn watched(environ: &[u8]) -> Job {
+        let theirs: BTreeMap<&str, &str> = environ
+            .split(|byte| *byte == 0)
+            .filter_map(|entry| std::str::from_utf8(entry).ok()?.split_once('='))
+            .filter(|(name, _)| {
+                RANKS.iter().chain(&SIZES).chain(&KEYS).chain([&RUN_ID]).any(|known| known == name)
+            })
+            .map(|(name, value)| (name, value.trim()))
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        Job::of(&|name| text(name).or_else(|| theirs.get(name).map(|&value| value.to_owned())))
+    }
+
+    fn of(text: &dyn Fn(&str) -> Option<String>) -> Job {
+        let torch = || {
+            let id = text("TORCHELASTIC_RUN_ID").filter(|id| id != "none")?;
+            let part = |name| text(name).unwrap_or_default();
+            Some(format!("{id}-{}-{}", part("MASTER_ADDR"), part("MASTER_PORT")))
+        };
+        let slurm = || Some(format!("{}.{}", text("SLURM_JOB_ID")?, text("SLURM_STEP_ID")?));
+        let number = |names: [&str; 6]| names.into_iter().find_map(|name| text(name)?.parse().ok());
+        Job {
+            key: text("RANKSCOPE_JOB")
+                .or_else(torch)
+                .or_else(slurm)
+                .or_else(|| text("PMIX_NAMESPACE"))
+                .or_else(|| text("RAY_JOB_ID")),
+            rank: number(RANKS),
+            world_size: number(SIZES),
+            run_id: text(RUN_ID),
+        }
+    }
 }
 
 /// One of MLflow's and its surroundings' variables, as it stands; which ones are read is in `mlflow::Settings`.
@@ -79,15 +135,19 @@ pub fn mlflow(name: &str) -> Option<String> {
     var(name).ok()
 }
 
-/// Ranks in the job.
-pub fn world_size() -> Option<u32> {
-    const LAUNCHERS: [&str; 6] = [
-        "TORCHELASTIC_WORLD_SIZE",
-        "SLURM_NTASKS",
-        "OMPI_COMM_WORLD_SIZE",
-        "PMIX_SIZE",
-        "PMI_SIZE",
-        "WORLD_SIZE",
-    ];
-    LAUNCHERS.into_iter().find_map(|name| text(name)?.parse().ok())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_another_process_only_what_is_known_is_looked_at() {
+        let job = Job::watched(
+            b"SECRET=x\0RANK=7\0SLURM_PROCID=3\0RANKSCOPE_JOB=a\0MLFLOW_RUN_ID= \0WORLD_SIZE=8\0odd\0",
+        );
+        let expected = Job { key: Some("a".to_owned()), rank: Some(3), world_size: Some(8), run_id: None };
+        assert_eq!(job, expected);
+        let torch = b"TORCHELASTIC_RUN_ID=t\0MASTER_ADDR=h\0MASTER_PORT=1\0";
+        assert_eq!(Job::watched(torch).key.as_deref(), Some("t-h-1"));
+        assert_eq!(Job::watched(b"TORCHELASTIC_RUN_ID=none").key, None);
+    }
 }

@@ -13,12 +13,14 @@ pub mod mlflow;
 pub mod near;
 pub mod printer;
 pub mod probe;
+pub mod recorded;
 pub mod sampler;
 pub mod sources;
 pub mod store;
 pub mod subject;
 pub mod supervise;
 pub mod tee;
+pub mod watched;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -26,8 +28,8 @@ use std::time::Duration;
 
 use rankscope_core::audit::{Known, Size};
 
-use cli::{Cli, Command, MlflowArgs, MlflowSeries, TargetArgs};
-use commands::{audit, doctor, exit, measure, postmortem, run, sample, scope, snapshot, sync};
+use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
+use commands::{audit, doctor, exit, measure, postmortem, record, run, sample, scope, snapshot, sync, watch};
 use sources::Options;
 
 /// The whole program: what was typed → plain settings → one function a command.
@@ -53,16 +55,14 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => Ok(run::run(run::Config {
             cmd: args.cmd,
-            store: args.store,
-            interval: Duration::from_secs_f64(args.interval),
-            window: Duration::from_secs_f64(args.window),
-            options: Options { mounts: args.mount, pss: args.pss, ..Options::default() },
             tee: args.tee,
-            grace: Duration::from_secs_f64(args.grace),
-            mlflow: mlflow_options(args.mlflow),
-            json,
-            verbose: cli.verbose > 0,
+            export_run_id: args.export_run_id,
+            record: record_config(args.record, json, cli.verbose > 0),
         })),
+        Command::Watch(args) => watch::watch(&watch::Config {
+            pid: args.pid,
+            record: record_config(args.record, json, cli.verbose > 0),
+        }),
         Command::Sync(args) => sync::sync(&sync::Config {
             dir: args.dir,
             store: args.store,
@@ -110,15 +110,27 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn mlflow_options(args: MlflowArgs) -> run::MlflowOptions {
-    run::MlflowOptions {
+fn record_config(args: RecordArgs, json: bool, verbose: bool) -> record::Config {
+    record::Config {
+        store: args.store,
+        interval: Duration::from_secs_f64(args.interval),
+        window: Duration::from_secs_f64(args.window),
+        options: Options { mounts: args.mount, pss: args.pss, ..Options::default() },
+        grace: Duration::from_secs_f64(args.grace),
+        mlflow: mlflow_options(args.mlflow),
+        json,
+        verbose,
+    }
+}
+
+fn mlflow_options(args: MlflowArgs) -> record::MlflowOptions {
+    record::MlflowOptions {
         tracking_uri: args.tracking_uri,
         experiment: args.experiment,
         run_name: args.run_name,
         all_series: args.mlflow_series == MlflowSeries::All,
         window_ms: args.mlflow_window.map(|seconds| (seconds * 1e3).round() as i64),
         set_status: args.set_status,
-        export_run_id: args.export_run_id,
     }
 }
 

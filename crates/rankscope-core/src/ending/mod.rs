@@ -25,6 +25,8 @@ pub enum Exit {
         signal: i32,
         core_dumped: bool,
     },
+    /// It ended, and only its parent was told how.
+    Hidden,
     #[default]
     Unseen,
 }
@@ -45,6 +47,8 @@ pub struct Asked {
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     pub exit: Exit,
+    /// The call that told of the exit.
+    pub told_by: &'static str,
     pub ended_unix_ms: i64,
     /// The last SIGTERM or SIGINT.
     pub asked: Option<Asked>,
@@ -65,7 +69,7 @@ pub enum Reason {
     PythonException,
     Signal,
     ExitCode,
-    /// No end was seen.
+    /// No end was seen, or nothing of it but that it came.
     Lost,
 }
 

@@ -15,7 +15,7 @@ pub fn decide(seen: &Evidence) -> Ending {
     let (exit_code, signal) = match seen.exit {
         Exit::Code(code) => (Some(code), None),
         Exit::Signal { signal, .. } => (None, Some(signal)),
-        Exit::Unseen => (None, None),
+        Exit::Hidden | Exit::Unseen => (None, None),
     };
     let reason = reason(seen);
     let oom = match seen.oom.kills {
@@ -42,7 +42,7 @@ fn reason(seen: &Evidence) -> Reason {
         Exit::Code(0) => return Reason::Completed,
         Exit::Unseen => return Reason::Lost,
         Exit::Code(code) => Some(code),
-        Exit::Signal { .. } => None,
+        Exit::Signal { .. } | Exit::Hidden => None,
     };
     let signal = match seen.exit {
         Exit::Signal { signal, .. } => Some(signal),
@@ -61,6 +61,7 @@ fn reason(seen: &Evidence) -> Reason {
         _ if signal == Some(KILL) && killed => Reason::OomKilled,
         _ if asked => Reason::Terminated,
         _ if killed && lately => Reason::OomKilled,
+        _ if seen.exit == Exit::Hidden => Reason::Lost,
         _ if shm_full => Reason::ShmFull,
         Some(traceback) if traceback.is_cuda_oom => Reason::CudaOom,
         Some(_) if signal.is_none() => Reason::PythonException,

@@ -197,3 +197,13 @@ proptest::proptest! {
         let _ = Traceback::last_in(&text, "--tee");
     }
 }
+
+#[test]
+fn an_end_whose_code_is_hidden_is_called_a_kill_only_with_evidence() {
+    let ending = decide(&end(Exit::Hidden));
+    assert_eq!((ending.reason, ending.oom, ending.exit_code), (Reason::Lost, Oom::No, None));
+    assert!(ending.detail.starts_with("ended; its exit code is not visible"), "{}", ending.detail);
+    let ending = decide(&Evidence { oom: oom(1, 5_000), ..end(Exit::Hidden) });
+    assert_eq!((ending.reason, ending.oom), (Reason::OomKilled, Oom::Yes));
+    assert_eq!(decide(&Evidence { oom: oom(1, 61_000), ..end(Exit::Hidden) }).reason, Reason::Lost);
+}

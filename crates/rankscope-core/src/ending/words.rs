@@ -6,7 +6,7 @@ use super::{Evidence, Exit, Fact, OomCounts, Reason};
 pub fn detail(seen: &Evidence, reason: Reason) -> String {
     match reason {
         Reason::Completed => "ended with exit code 0".to_owned(),
-        Reason::Lost => "no end was seen".to_owned(),
+        Reason::Lost => how(seen),
         Reason::OomKilled => oom_killed(seen),
         Reason::Terminated => terminated(seen),
         Reason::ShmFull => format!(
@@ -24,6 +24,7 @@ pub fn detail(seen: &Evidence, reason: Reason) -> String {
 fn how(seen: &Evidence) -> String {
     match seen.exit {
         Exit::Unseen => "no end was seen".to_owned(),
+        Exit::Hidden => "ended; its exit code is not visible to one that did not start it".to_owned(),
         Exit::Signal { signal, core_dumped } => {
             format!("killed by {}{}", signal_name(signal), if core_dumped { ", core dumped" } else { "" })
         }
@@ -64,7 +65,7 @@ fn without_oom(seen: &Evidence) -> String {
     let is_kill = match seen.exit {
         Exit::Signal { signal, .. } => signal == KILL,
         Exit::Code(code) => signal_of(code) == Some(KILL),
-        Exit::Unseen => false,
+        Exit::Hidden | Exit::Unseen => false,
     };
     if !is_kill {
         return String::new();
@@ -138,7 +139,7 @@ pub fn evidence(seen: &Evidence) -> Vec<Fact> {
     let mut add = |what: &str, value: String, source: &str| {
         facts.push(Fact { what: what.to_owned(), value, source: source.to_owned() });
     };
-    add("end of the process", how(seen), "waitid");
+    add("end of the process", how(seen), seen.told_by);
     let oom = &seen.oom;
     let source = oom.source.as_deref().unwrap_or("");
     match oom.kills {

@@ -34,6 +34,12 @@ fn split_comm(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     (open < close).then(|| (&line[..open], &line[open + 1..close], &line[close + 1..]))
 }
 
+/// A number of the line by its place in proc_pid_stat(5), from 3 on.
+pub fn number_at(line: &[u8], field: usize) -> Option<u64> {
+    let (.., after) = split_comm(line)?;
+    number(tokens(after).nth(field.checked_sub(3)?)?)
+}
+
 /// A line made up by an emulator (qemu-user fills in only pid, name and parent) is `Malformed`: its zeros say nothing.
 pub fn stat(line: &[u8]) -> Result<Stat<'_>, Malformed> {
     let bad = |expected| Malformed { line: 1, expected };
@@ -122,6 +128,11 @@ mod tests {
             assert_eq!(s.comm, name.as_bytes());
             assert_eq!((s.state, s.ppid, s.cpu_ticks, s.threads), ('R', 4200, 1290, 7));
             assert_eq!((s.start_ticks, s.rss_pages), (987_654, 187));
+            assert_eq!(
+                (number_at(line.as_bytes(), 24), number_at(line.as_bytes(), 26)),
+                (Some(187), Some(1))
+            );
+            assert_eq!((number_at(line.as_bytes(), 2), number_at(line.as_bytes(), 52)), (None, None));
         }
     }
 

@@ -6,11 +6,20 @@ use crate::ending::{Ending, Evidence, Fact, decide};
 /// From here on an OOM kill of everything in the container is a possible end.
 const NEARLY_FULL: f64 = 0.9;
 
+/// What is told of the memory in the last sample.
+pub const LAST_MEMORY: &str = "memory in the last sample";
+
 pub fn ending(rank: &Recorded) -> Ending {
     let mut ending = decide(&Evidence { ended_unix_ms: rank.heartbeat_unix_ms, ..Evidence::default() });
     let mut facts = vec![fact("last sign of life", super::clock(rank.heartbeat_unix_ms), &rank.source)];
     let share = last_share(rank);
-    let mut words = "no end was seen: the recorder was killed too, or the node went away".to_owned();
+    let mut words = match rank.of_run {
+        true => {
+            "no end was told: the recorder was killed too, or its node or its way to the server went away"
+        }
+        false => "no end was seen: the recorder was killed too, or the node went away",
+    }
+    .to_owned();
     if rank.node_rebooted {
         words = "no end was seen: the node has started anew since (its boot id is another)".to_owned();
         facts.push(fact(
@@ -22,7 +31,7 @@ pub fn ending(rank: &Recorded) -> Ending {
     if let Some((used, limit)) = share {
         let percent = used / limit * 100.0;
         let value = format!("{} of {} ({percent:.1} %)", size(used), size(limit));
-        facts.push(fact("memory in the last sample", value, &rank.source));
+        facts.push(fact(LAST_MEMORY, value, &rank.source));
         if used / limit >= NEARLY_FULL && !rank.node_rebooted {
             words.push_str(&format!(
                 "; memory stood at {percent:.1} % of its limit{}: an OOM kill of the whole container would look like \

@@ -8,12 +8,21 @@ mod timeline;
 mod verdict;
 
 pub use course::{Growth, growth};
+pub use lost::{LAST_MEMORY, ending as lost};
 pub use timeline::Entry;
 
 use crate::ending::{Ending, Reason, Status};
 
+/// Series of memory, in the order in which they are preferred.
+pub const USED: [&str; 3] = [
+    "container_memory_limit_level_working_set_megabytes",
+    "container_memory_working_set_megabytes",
+    "process_rss_megabytes",
+];
+pub const LIMIT: &str = "container_memory_limit_megabytes";
+
 /// One rank's record, as far as an end is concerned. Memory in bytes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     pub rank: u32,
     pub program: String,
@@ -36,6 +45,10 @@ pub struct Recorded {
     pub programs: Vec<Snapshot>,
     /// An OOM kill in the container takes the recorder too.
     pub oom_group: Option<bool>,
+    /// The recorder has ended while the process went on.
+    pub unwatched: bool,
+    /// Read from a run on a server: what did not get there is not known.
+    pub of_run: bool,
     /// The record or the run that all of this was read from.
     pub source: String,
 }
@@ -68,14 +81,14 @@ pub struct Happening {
     pub words: String,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     pub unix_ms: i64,
     pub programs: Vec<Program>,
 }
 
 /// Processes of one name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     pub name: String,
     pub count: u64,
@@ -111,7 +124,7 @@ pub struct Postmortem {
 
 /// The first rank to fail in time is the one that is told; the others follow. `None`: no record.
 pub fn examine(mut ranks: Vec<Recorded>) -> Option<Postmortem> {
-    for rank in ranks.iter_mut().filter(|rank| rank.ending.is_none() && !rank.is_alive) {
+    for rank in ranks.iter_mut().filter(|rank| rank.ending.is_none() && !rank.is_alive && !rank.unwatched) {
         rank.ending = Some(lost::ending(rank));
     }
     ranks.sort_by_key(order);
@@ -176,7 +189,7 @@ pub fn clock(unix_ms: i64) -> String {
 }
 
 /// `2 h 5 min`, `3 min 20 s`, `42 s`.
-pub(crate) fn duration(ms: i64) -> String {
+pub fn duration(ms: i64) -> String {
     let seconds = ms.max(0) / 1000;
     match seconds {
         s if s >= 3600 => format!("{} h {} min", s / 3600, s / 60 % 60),

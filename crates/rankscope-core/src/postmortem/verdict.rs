@@ -10,6 +10,12 @@ const FLAT: f64 = 0.1;
 pub fn sentence(rank: &Recorded, ranks: usize) -> String {
     let who = if ranks > 1 { format!("rank {}: ", rank.rank) } else { String::new() };
     let Some(ending) = &rank.ending else {
+        if rank.unwatched {
+            let at = clock(rank.heartbeat_unix_ms);
+            return format!(
+                "{who}was running when it was watched last, at {at}; its end is not in this record"
+            );
+        }
         return format!("{who}still running; last sign of life at {}", clock(rank.heartbeat_unix_ms));
     };
     let at = clock(ending.ended_unix_ms);

@@ -4,11 +4,13 @@ pub mod audit;
 pub mod doctor;
 pub mod measure;
 pub mod postmortem;
+pub mod record;
 pub mod run;
 pub mod sample;
 pub mod scope;
 pub mod snapshot;
 pub mod sync;
+pub mod watch;
 
 /// Exit codes of all commands but `run`.
 pub mod exit {

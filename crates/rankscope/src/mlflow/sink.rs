@@ -77,7 +77,8 @@ impl Waker {
 
 /// The end of the job, and until when everything has to be done.
 struct Last {
-    end: Ending,
+    /// `None`: it goes on, only we don't.
+    end: Option<Ending>,
     deadline: Instant,
 }
 
@@ -112,7 +113,7 @@ impl Sink {
     }
 
     /// Delivers what is left, then the status. Returns at `deadline` at the latest.
-    pub fn finish(self, end: Ending, deadline: Instant) -> Outcome {
+    pub fn finish(self, end: Option<Ending>, deadline: Instant) -> Outcome {
         let _ = self.tell.send(Tell::Last(Last { end, deadline }));
         let left = deadline.saturating_duration_since(Instant::now());
         self.done.recv_timeout(left).unwrap_or_else(|_| {
@@ -282,7 +283,7 @@ impl Thread {
                 delivery.client.set_timeout(left.max(LAST_RETRY).min(self.config.settings.timeout));
             }
             let until = last.deadline.checked_sub(TO_ANSWER);
-            let result = self.step(Phase::Over(Some(&last.end))).and_then(|()| match &mut self.delivery {
+            let result = self.step(Phase::Over(last.end.as_ref())).and_then(|()| match &mut self.delivery {
                 Some(delivery) => delivery.training_step(until),
                 None => Ok(()),
             });

@@ -37,7 +37,7 @@ fn record(dir: &std::path::Path) -> PathBuf {
         windows.add(&tick).into_iter().for_each(|w| writer.window(w));
     }
     windows.close().into_iter().for_each(|w| writer.window(w));
-    writer.finish(End::default(), Duration::from_secs(60)).path.unwrap()
+    writer.finish(Some(End::default()), Duration::from_secs(60)).path.unwrap()
 }
 
 fn run(id: &str, tags: &[(&str, &str)]) -> Run {

@@ -10,6 +10,7 @@
 mod catalog;
 mod database;
 mod delivered;
+mod held;
 mod mounts;
 mod past;
 mod place;
@@ -26,8 +27,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use delivered::{Delivered, DeliveryRun, NewRow, TrainingOf};
+pub use held::is_held;
 pub use past::PastValue;
-pub use place::{Target, find, folder_name, folder_of_run, records_in, would_go_to};
+pub use place::{Target, find, folder_name, folder_of_run, records_before, records_in, would_go_to};
 pub use reader::{Attempt, Reader, Record};
 pub use writer::{Place, Writer};
 

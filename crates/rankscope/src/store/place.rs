@@ -14,6 +14,9 @@ const MAX_RECORDERS: u32 = 10_000;
 /// Longest folder name made of a KEY, in bytes.
 const MAX_NAME: usize = 120;
 
+/// Folders in which an earlier attempt is looked for.
+const FOLDERS_BEFORE: usize = 20;
+
 /// What decides where the record goes. Nothing here has touched a file system yet.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
@@ -197,12 +200,30 @@ pub fn find(given: Option<&Path>, target: &Target) -> Result<(PathBuf, Vec<PathB
     Ok((folder, files))
 }
 
-/// The newest folder with a record that was delivered to that run.
+/// The folder of the newest attempt that was delivered to that run. When a file was written says little: a reader may
+/// do that too.
 pub fn folder_of_run(target: &Target, run_id: &str) -> Option<PathBuf> {
+    let begun = |file: &PathBuf| {
+        let reader = Reader::open(file).ok()?;
+        let attempt = reader.attempt().ok()?;
+        reader.has_run(run_id).unwrap_or(false).then_some(attempt.start_unix_ms)
+    };
+    let newest = |folder: &PathBuf| records_in(folder).iter().filter_map(begun).max();
+    let with_run = folders(target).into_iter().filter_map(|(_, folder)| Some((newest(&folder)?, folder)));
+    with_run.max().map(|(_, folder)| folder)
+}
+
+/// Where an earlier attempt's record may be: those in the same folder, and those of the newest other folders.
+pub fn records_before(own: &Path, target: &Target) -> Vec<PathBuf> {
     let mut all = folders(target);
     all.sort();
-    let has = |file: &PathBuf| Reader::open(file).is_ok_and(|r| r.has_run(run_id).unwrap_or(false));
-    all.into_iter().rev().map(|(_, path)| path).find(|folder| records_in(folder).iter().any(has))
+    let newest = all.into_iter().rev().map(|(_, path)| path).take(FOLDERS_BEFORE);
+    let of_folders = newest.flat_map(|folder| records_in(&folder));
+    let mut files: Vec<PathBuf> = own.parent().into_iter().flat_map(records_in).chain(of_folders).collect();
+    files.sort();
+    files.dedup();
+    files.retain(|file| file != own);
+    files
 }
 
 /// Folders with records, and when each was written last.

@@ -1,6 +1,6 @@
 //! The handle that the sampler holds, and the thread that writes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -70,10 +70,20 @@ pub struct Writer {
 impl Writer {
     /// Returns at once: the place is chosen, and the file made, on the thread.
     pub fn start(target: Target, about: About) -> Writer {
+        Writer::start_with(target, about, |_| None)
+    }
+
+    /// `first` is called on the thread once the file is there; what it gives is in the record before anybody is told
+    /// where that is.
+    pub fn start_with(
+        target: Target,
+        about: About,
+        first: impl FnOnce(&Path) -> Option<Event> + Send + 'static,
+    ) -> Writer {
         let shared = Arc::new(Shared::default());
         let theirs = shared.clone();
         let thread = std::thread::Builder::new().name("rankscope-store".into()).stack_size(STACK);
-        if let Err(error) = thread.spawn(move || write_all(&theirs, &target, &about)) {
+        if let Err(error) = thread.spawn(move || write_all(&theirs, &target, &about, first)) {
             let mut state = shared.lock();
             state.problem = Some(format!("no record: cannot start a thread: {error}"));
             state.closed = true;
@@ -132,12 +142,12 @@ impl Writer {
         self.shared.lock().problem.clone()
     }
 
-    /// Writes the end and closes the file; waits for `timeout` at most. A disk that has not answered by then may
+    /// Writes the end, if it was seen, and closes the file; waits for `timeout` at most. A disk that has not answered by then may
     /// still get the rest while the process lives.
-    pub fn finish(self, end: End, timeout: Duration) -> Finished {
+    pub fn finish(self, end: Option<End>, timeout: Duration) -> Finished {
         let deadline = Instant::now() + timeout;
         let mut state = self.shared.lock();
-        state.queue.push(Item::End(end));
+        end.into_iter().for_each(|end| state.queue.push(Item::End(end)));
         state.closing = Some(deadline);
         self.shared.work.notify_one();
         while !state.closed {
@@ -184,8 +194,8 @@ impl Drop for Writer {
     }
 }
 
-fn write_all(shared: &Shared, target: &Target, about: &About) {
-    match open(shared, target, about) {
+fn write_all(shared: &Shared, target: &Target, about: &About, first: impl FnOnce(&Path) -> Option<Event>) {
+    match open(shared, target, about, first) {
         Ok(database) => Thread { shared, database, batch: Vec::new(), failures: 0, closing: false }.run(),
         Err(problem) => shared.lock().problem = Some(problem),
     }
@@ -194,7 +204,12 @@ fn write_all(shared: &Shared, target: &Target, about: &About) {
 }
 
 /// The first place that takes a database, else memory.
-fn open(shared: &Shared, target: &Target, about: &About) -> Result<Database, String> {
+fn open(
+    shared: &Shared,
+    target: &Target,
+    about: &About,
+    first: impl FnOnce(&Path) -> Option<Event>,
+) -> Result<Database, String> {
     // Without /proc no place is known to be local, and only one that was asked for is left.
     let mounts = Mounts::of_this_process();
     let (candidates, mut refused) = place::candidates(target, &mounts);
@@ -206,7 +221,11 @@ fn open(shared: &Shared, target: &Target, about: &About) -> Result<Database, Str
             })
         });
         match made {
-            Ok((database, path)) => {
+            Ok((mut database, path)) => {
+                if let Some(event) = first(&path) {
+                    // One that can't be written now is no reason to do without a record.
+                    let _ = database.commit(&[Item::Event(event)], Lost::default());
+                }
                 shared.lock().path = Some(path);
                 return Ok(database);
             }

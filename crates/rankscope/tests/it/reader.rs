@@ -97,7 +97,7 @@ fn reads_in_order_and_notes_while_it_is_written() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(reading.join().unwrap(), (1..=WINDOWS as i64).collect::<Vec<_>>());
-    let finished = writer.finish(End { unix_ms: 9, exit_code: Some(0), ..End::default() }, HANG);
+    let finished = writer.finish(Some(End { unix_ms: 9, exit_code: Some(0), ..End::default() }), HANG);
     assert_eq!((finished.dropped_ticks, finished.problem), (0, None));
 
     let reader = Reader::open(&path).unwrap();
@@ -125,7 +125,7 @@ fn what_is_no_record_of_this_version_is_refused() {
     assert!(Reader::open(&dir.path().join("none.sqlite")).is_err());
     let writer = writer(dir.path());
     let path = path(&writer);
-    writer.finish(End::default(), HANG);
+    writer.finish(Some(End::default()), HANG);
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
     assert!(Reader::open(&path).unwrap_err().contains("version 1"));
 }

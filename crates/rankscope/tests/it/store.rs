@@ -113,7 +113,7 @@ fn event() -> Event {
 }
 
 fn finish(writer: Writer) -> Finished {
-    writer.finish(End { unix_ms: 1, boottime_ns: 1, exit_code: Some(0), ..End::default() }, HANG)
+    writer.finish(Some(End { unix_ms: 1, boottime_ns: 1, exit_code: Some(0), ..End::default() }), HANG)
 }
 
 fn read(path: &Path) -> Connection {
@@ -165,7 +165,7 @@ fn a_record_ends_as_one_plain_file() {
         reason: Some("oom_killed".into()),
         ..End::default()
     };
-    let finished = writer.finish(end, HANG);
+    let finished = writer.finish(Some(end), HANG);
     let path = dir.path().join("job/rank_00.sqlite");
     assert_eq!(
         finished,
@@ -357,7 +357,7 @@ fn a_disk_that_stays_full_ends_in_time_and_is_said() {
             writer.flush();
             writer.problem()
         });
-        let finished = writer.finish(End::default(), Duration::from_millis(500));
+        let finished = writer.finish(Some(End::default()), Duration::from_millis(500));
         assert!(finished.problem.unwrap().contains("full"));
         assert!(finished.dropped_ticks > 0);
     });
@@ -423,7 +423,7 @@ fn a_disk_that_never_answers_holds_up_nobody() {
         for s in 1..=200 {
             writer.window(window(s));
         }
-        let finished = writer.finish(End::default(), Duration::from_millis(300));
+        let finished = writer.finish(Some(End::default()), Duration::from_millis(300));
         assert_eq!((finished.path, finished.dropped_ticks), (None, 2000));
         assert!(finished.problem.unwrap().contains("did not answer"));
         // Without this the process could not end before the thread that waits.

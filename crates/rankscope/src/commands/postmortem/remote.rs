@@ -1,13 +1,12 @@
 //! A run on the server → what is known there of its ranks: tags that rankscope set, and the last points.
 
 use rankscope_core::ending::{Ending, Evidence, Oom, OomKills, Reason, decide};
-use rankscope_core::postmortem::{Peak, Recorded};
+use rankscope_core::postmortem::{LIMIT, Peak, Recorded, USED};
 
-use super::local::moments;
-use super::{COURSE_MS, KINDS, LIMIT, USED};
 use crate::clock;
 use crate::mlflow::{Client, Run, RunStatus, Settings};
 use crate::printer;
+use crate::recorded::{COURSE_MS, KINDS, moments};
 use crate::store::PastValue;
 
 /// A recorder that delivers is silent for so long only when it is gone, or its server was.
@@ -73,6 +72,7 @@ fn lowest_rank(client: &mut Client, run: &Run) -> Result<Recorded, String> {
             kernel: None,
         },
         course: all.into_iter().filter(|m| m.unix_ms >= last - COURSE_MS).collect(),
+        of_run: true,
         source: client.run_url(run),
         ..Recorded::default()
     })

@@ -1,4 +1,4 @@
-//! What is settled about delivery before the job starts: where to, into whose run, and what the job is told.
+//! What is settled about delivery before the recording starts: where to, into whose run, and what the job is told.
 
 use std::time::Duration;
 
@@ -18,7 +18,6 @@ pub struct MlflowOptions {
     pub all_series: bool,
     pub window_ms: Option<i64>,
     pub set_status: bool,
-    pub export_run_id: bool,
 }
 
 /// The job, as far as its run needs to know it.
@@ -44,16 +43,17 @@ pub struct Delivering {
 const BEFORE_START: Duration = Duration::from_secs(5);
 
 impl Delivering {
-    pub fn prepare(options: &MlflowOptions, job: &Job) -> Delivering {
+    /// `run_id`: of the run that the job was given.
+    pub fn prepare(options: &MlflowOptions, run_id: Option<String>) -> Delivering {
         let settings = Settings::from_env(options.tracking_uri.as_deref()).unwrap_or_else(|error| {
             printer::say(&format!("{error}; what is measured stays in the record"));
             None
         });
         settings.iter().flat_map(|s| &s.warnings).for_each(|warning| printer::say(warning));
-        let mut made = Delivering {
+        let made = Delivering {
             plan: Plan {
                 server: settings.as_ref().map(Settings::server),
-                run_id: env_vars::mlflow_run_id(),
+                run_id,
                 exported: false,
                 experiment: options.experiment.clone(),
                 run_name: options.run_name.clone(),
@@ -66,24 +66,39 @@ impl Delivering {
             overlay: Vec::new(),
             run_start: RunStart::default(),
         };
-        if made.plan.run_id.is_some() {
-            if made.plan.asks_for_own_run() || options.export_run_id {
-                printer::say("MLFLOW_RUN_ID is set, so that run is written to and no other is made");
-            }
-            return made;
-        }
-        // Without a server to deliver to, the job's environment stays as it is.
-        if made.settings.is_none() {
-            return made;
-        }
-        match run_context(env_vars::mlflow_run_context().as_deref(), &tag_value(job.key), job.rank) {
-            Some(context) => made.overlay.push(("MLFLOW_RUN_CONTEXT", context)),
-            None => printer::say("MLFLOW_RUN_CONTEXT is not a JSON object: runs of the job can't be found"),
-        }
-        if options.export_run_id {
-            made.export(job);
+        if made.plan.run_id.is_some() && made.plan.asks_for_own_run() {
+            printer::say("MLFLOW_RUN_ID is set, so that run is written to and no other is made");
         }
         made
+    }
+
+    /// For a job that is about to be started: its runs are found by what stands in its environment. Without a server
+    /// to deliver to, that stays as it is.
+    pub fn tell_job(&mut self, job: &Job, export_run_id: bool) {
+        if self.plan.run_id.is_some() && export_run_id {
+            printer::say("MLFLOW_RUN_ID is set, so the job is told no other");
+        }
+        if self.settings.is_none() || self.plan.run_id.is_some() {
+            return;
+        }
+        match run_context(env_vars::mlflow_run_context().as_deref(), &tag_value(job.key), job.rank) {
+            Some(context) => self.overlay.push(("MLFLOW_RUN_CONTEXT", context)),
+            None => printer::say("MLFLOW_RUN_CONTEXT is not a JSON object: runs of the job can't be found"),
+        }
+        if export_run_id {
+            self.export(job);
+        }
+    }
+
+    /// For a job that was started before us: the runs that it creates can't be told from others.
+    pub fn without_adoption(&mut self) {
+        if self.settings.is_some() && self.plan.run_id.is_none() && !self.plan.asks_for_own_run() {
+            printer::say(
+                "no MLFLOW_RUN_ID here or in the process's environment: what is measured stays in the record \
+                 (--experiment or --run-name makes a run of its own)",
+            );
+            self.settings = None;
+        }
     }
 
     fn export(&mut self, job: &Job) {

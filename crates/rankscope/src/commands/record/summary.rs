@@ -1,8 +1,8 @@
-//! The few lines at the end of `run`: what was used against what was allowed, and what asks for attention.
+//! The few lines at the end of `run` and `watch`: what was used against what was allowed, and what asks for attention.
 
 use std::path::Path;
 
-use rankscope_core::ending::{Ending, Oom, Reason, signal_name};
+use rankscope_core::ending::{Ending, Exit, Oom, Reason, signal_name};
 use rankscope_core::summary::{Summary, Throttled};
 use serde_json::{Value, json};
 
@@ -10,17 +10,16 @@ use crate::ceiling::CpuCeiling;
 use crate::mlflow::Outcome;
 use crate::printer::{bytes, cgroup_path, number};
 use crate::store::{Finished, dropped_words};
-use crate::supervise::ExitKind;
 
 pub struct Facts {
     pub program: String,
     pub summary: Summary,
     pub windows: u64,
     pub ceiling: Option<CpuCeiling>,
-    pub ended: ExitKind,
-    pub exit_code: u8,
+    pub exit: Exit,
     pub finished: Finished,
-    pub ending: Ending,
+    /// `None`: the process goes on.
+    pub ending: Option<Ending>,
     /// `None`: nothing was to be delivered.
     pub mlflow: Option<Outcome>,
 }
@@ -54,7 +53,7 @@ fn mlflow(outcome: &Outcome) -> Option<String> {
 
 /// Where the headline does not say it all.
 fn end(facts: &Facts) -> Option<String> {
-    let end = &facts.ending;
+    let end = facts.ending.as_ref()?;
     match end.reason {
         Reason::Completed | Reason::ExitCode => None,
         Reason::Signal if end.oom == Oom::No && end.exit_code.is_none() => None,
@@ -65,13 +64,14 @@ fn end(facts: &Facts) -> Option<String> {
 fn headline(facts: &Facts) -> String {
     let program =
         Path::new(&facts.program).file_name().map_or(facts.program.as_str().into(), |n| n.to_string_lossy());
-    let end = match facts.ended {
-        ExitKind::Exited(0) => "ended well".to_owned(),
-        ExitKind::Exited(code) => format!("ended with exit code {code}"),
-        ExitKind::Signaled { signal, core_dumped } => {
+    let end = match facts.exit {
+        _ if facts.ending.is_none() => "goes on, and is not watched any more,".to_owned(),
+        Exit::Code(0) => "ended well".to_owned(),
+        Exit::Code(code) => format!("ended with exit code {code}"),
+        Exit::Signal { signal, core_dumped } => {
             format!("was ended by {}{}", signal_name(signal), if core_dumped { ", core dumped" } else { "" })
         }
-        ExitKind::Unknown => "ended in a way that the kernel did not tell".to_owned(),
+        Exit::Hidden | Exit::Unseen => "ended in a way that the kernel did not tell".to_owned(),
     };
     let s = &facts.summary;
     let windows = plural(facts.windows, "window", "windows");
@@ -230,8 +230,13 @@ fn plural(n: u64, one: &'static str, many: &'static str) -> &'static str {
 pub fn json(facts: &Facts) -> Value {
     let s = &facts.summary;
     json!({
-        "exit_code": facts.exit_code,
-        "signal": match facts.ended { ExitKind::Signaled { signal, .. } => Some(signal), _ => None },
+        // As a shell tells it.
+        "exit_code": match facts.exit {
+            Exit::Code(code) => Some(code),
+            Exit::Signal { signal, .. } => Some(128 + signal),
+            Exit::Hidden | Exit::Unseen => None,
+        },
+        "signal": match facts.exit { Exit::Signal { signal, .. } => Some(signal), _ => None },
         "seconds": s.seconds,
         "samples": s.samples,
         "windows": facts.windows,
@@ -257,9 +262,9 @@ pub fn json(facts: &Facts) -> Value {
             "percentage": (t.periods > 0).then(|| t.percentage()),
             "seconds": t.seconds,
         })),
-        "reason": facts.ending.reason.as_str(),
-        "status": facts.ending.reason.status().as_str(),
-        "detail": facts.ending.detail,
+        "reason": facts.ending.as_ref().map(|end| end.reason.as_str()),
+        "status": facts.ending.as_ref().map_or("RUNNING", |end| end.reason.status().as_str()),
+        "detail": facts.ending.as_ref().map(|end| &end.detail),
         "oom_kills": s.oom_kills,
         "limit_hits": s.limit_hits,
         "processes": s.processes.as_ref().map(|p| json!({

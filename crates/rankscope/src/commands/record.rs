@@ -1,0 +1,176 @@
+//! What `run` and `watch` do alike: a process tree is sampled, stored, delivered, and summed up at its end.
+
+pub mod delivering;
+mod summary;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rankscope_core::ending::{Asked, Ending, Exit};
+
+use delivering::Delivering;
+pub use delivering::MlflowOptions;
+
+use crate::mlflow::sink::Sink;
+use crate::probe::Client;
+use crate::sampler::{Recording, Sampler};
+use crate::sources::{Options, Target};
+use crate::store::{self, About, Writer};
+use crate::{clock, ending, env_vars, printer, sampler};
+
+pub struct Config {
+    pub store: Option<PathBuf>,
+    pub interval: Duration,
+    pub window: Duration,
+    pub options: Options,
+    pub grace: Duration,
+    pub mlflow: MlflowOptions,
+    pub json: bool,
+    pub verbose: bool,
+}
+
+/// What is recorded.
+pub struct Subject {
+    pub target: Target,
+    /// Without its path and its arguments, which may hold secrets.
+    pub program: String,
+    pub job: env_vars::Job,
+    /// The KEY, also of a recorder that stands alone.
+    pub key: String,
+    pub start_unix_ms: i64,
+    pub start_boottime_ns: u64,
+}
+
+/// How it ended.
+pub struct End {
+    pub exit: Exit,
+    /// The call that told of it.
+    pub told_by: &'static str,
+    pub asked: Option<Asked>,
+    /// The end of what the job wrote to stderr, under `--tee`.
+    pub stderr_tail: Option<String>,
+}
+
+/// The last sample of a job that has ended may take this long.
+const LAST_SAMPLE: Duration = Duration::from_secs(1);
+
+pub struct Recorder {
+    program: String,
+    start_unix_ms: i64,
+    node_kills_before: Option<u64>,
+    sampler: Option<Sampler>,
+    recording: Option<Recording>,
+    sink: Option<Sink>,
+}
+
+impl Recorder {
+    pub fn start(
+        config: &Config,
+        subject: Subject,
+        delivering: Delivering,
+        probe: Option<Client>,
+    ) -> Recorder {
+        let node_kills_before = ending::node_oom_kills();
+        let (program, start_unix_ms) = (subject.program.clone(), subject.start_unix_ms);
+        let run_start = delivering.run_start.clone();
+        let writer = start_writer(config, &subject, &delivering);
+        let sink = delivering.start(writer.place(), config.interval, config.window, config.verbose);
+        let settings = sampler::Config {
+            options: Options { target: subject.target, ..config.options.clone() },
+            interval: config.interval,
+            window: config.window,
+            start_unix_ms,
+            start_boottime_ns: subject.start_boottime_ns,
+            run_start,
+            waker: sink.as_ref().map(Sink::waker),
+        };
+        let sampler = Sampler::start(settings, probe, writer).inspect_err(|error| {
+            printer::say(&format!("nothing is recorded: no thread could be started ({error})"));
+        });
+        let sampler = sampler.ok();
+        Recorder { program, start_unix_ms, node_kills_before, sampler, recording: None, sink }
+    }
+
+    /// While the process can still be seen, or as soon after that as can be.
+    pub fn take_last_sample(&mut self) {
+        self.recording = self.sampler.take().and_then(|sampler| sampler.finish(LAST_SAMPLE));
+    }
+
+    /// Closes the record, delivers what is left, and tells; all in all within the grace. `None`: the process goes on.
+    pub fn finish(self, config: &Config, end: Option<End>) {
+        let deadline = Instant::now() + config.grace;
+        let exit = end.as_ref().map_or(Exit::Unseen, |end| end.exit);
+        let ending = end.map(|end| {
+            ending::ending(ending::Seen {
+                exit: end.exit,
+                told_by: end.told_by,
+                asked: end.asked,
+                samples: self.recording.as_ref().map(|r| r.seen.clone()),
+                node_kills_before: self.node_kills_before,
+                start_unix_ms: self.start_unix_ms,
+                stderr_tail: end.stderr_tail,
+            })
+        });
+        ending.iter().for_each(ending::write_termination_log);
+        let Some(recording) = self.recording else {
+            printer::say("the last sample did not come in time; the record ends before it");
+            let outcome = self.sink.map(|sink| sink.finish(ending, deadline));
+            outcome
+                .into_iter()
+                .flat_map(|o| o.problem.into_iter().chain(o.urls))
+                .for_each(|line| printer::say(&line));
+            return;
+        };
+        recording.writer.event(ending.as_ref().map_or_else(ending::unwatched, ending::event));
+        // A disk that fails must leave time to tell the server.
+        let finished = recording.writer.finish(ending.as_ref().map(stored), config.grace / 2);
+        let facts = summary::Facts {
+            program: self.program,
+            summary: recording.summary,
+            windows: recording.windows,
+            ceiling: recording.ceiling,
+            exit,
+            finished,
+            mlflow: self.sink.map(|sink| sink.finish(ending.clone(), deadline)),
+            ending,
+        };
+        match config.json {
+            true => printer::block(&summary::json(&facts).to_string()),
+            false => printer::block(&summary::text(&facts)),
+        }
+    }
+}
+
+fn start_writer(config: &Config, subject: &Subject, delivering: &Delivering) -> Writer {
+    let job = &subject.job;
+    let about = About {
+        job: subject.key.clone(),
+        rank: job.rank,
+        world_size: job.world_size,
+        start_unix_ms: subject.start_unix_ms,
+        start_boottime_ns: subject.start_boottime_ns,
+        boot_id: clock::boot_id(),
+        interval: config.interval,
+        window: config.window,
+        program: subject.program.clone(),
+        delivery: delivering.noted(),
+    };
+    let target = store::Target {
+        asked: config.store.clone(),
+        cwd: std::env::current_dir().ok(),
+        tmpdir: std::env::var_os("TMPDIR").map(PathBuf::from),
+        folder: store::folder_name(job.key.as_deref(), subject.start_unix_ms, std::process::id()),
+        rank: job.rank.unwrap_or(0),
+    };
+    Writer::start(target, about)
+}
+
+fn stored(ending: &Ending) -> store::End {
+    store::End {
+        unix_ms: ending.ended_unix_ms,
+        boottime_ns: clock::boottime_ns(),
+        exit_code: ending.exit_code,
+        signal: ending.signal,
+        reason: Some(ending.reason.as_str().to_owned()),
+    }
+}
