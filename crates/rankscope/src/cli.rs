@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use rankscope_core::parse::quantity;
@@ -42,6 +43,8 @@ pub enum Command {
     Postmortem(PostmortemArgs),
     /// Deliver what a record holds and MLflow does not have yet
     Sync(SyncArgs),
+    /// Close MLflow runs whose job and recorder died without a word
+    Reap(ReapArgs),
     /// Write the kernel files that rankscope reads to a directory, for --root (no environment, no command lines)
     Snapshot(SnapshotArgs),
     /// Say whose numbers an MLflow run's system metrics are: the node's, or your container's
@@ -148,6 +151,25 @@ pub struct SyncArgs {
     #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
     pub tracking_uri: Option<String>,
     /// Directory of records, as for run
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReapArgs {
+    /// A run is stale when nothing has come from its job for so long: seconds, or such as 30m or 2h
+    #[arg(long, env = "RANKSCOPE_STALE_AFTER", default_value = "30m", value_parser = time, value_name = "TIME")]
+    pub stale_after: Duration,
+    /// Close them; without it they are only listed
+    #[arg(long, env = "RANKSCOPE_YES", value_parser = clap::builder::FalseyValueParser::new())]
+    pub yes: bool,
+    /// MLflow server; default $MLFLOW_TRACKING_URI
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Look in this experiment only
+    #[arg(long, env = "RANKSCOPE_EXPERIMENT", value_name = "NAME")]
+    pub experiment: Option<String>,
+    /// Directory of records, as for run: one of a run's job knows more than the server
     #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
     pub store: Option<PathBuf>,
 }
@@ -306,6 +328,18 @@ fn seconds(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64, Stri
     }
 }
 
+/// `90`, `90s`, `30m`, `2h`, `1d`.
+fn time(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let units = [("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
+    let (number, unit) = units
+        .into_iter()
+        .find_map(|(letter, seconds)| Some((text.strip_suffix(letter)?, seconds)))
+        .unwrap_or((text, 1.0));
+    let number: f64 = number.parse().map_err(|_| "expected a time such as 90, 30m or 2h".to_owned())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|_| "not a time".to_owned())
+}
+
 fn interval(text: &str) -> Result<f64, String> {
     seconds(text, 0.01..=60.0)
 }
@@ -343,6 +377,9 @@ mod tests {
 
     #[test]
     fn bounds() {
+        assert_eq!(time("30m"), Ok(Duration::from_secs(1800)));
+        assert_eq!(time("1.5"), Ok(Duration::from_millis(1500)));
+        assert!(["", "m", "-1", "1w", "nan", "1e300h"].iter().all(|text| time(text).is_err()));
         assert!(interval("0.01").is_ok() && interval("0.001").is_err() && interval("nan").is_err());
         assert!(
             mount("data=/mnt").is_ok()

@@ -5,6 +5,7 @@ pub mod ceiling;
 pub mod cli;
 pub mod clock;
 pub mod commands;
+pub mod earlier;
 pub mod ending;
 pub mod env_vars;
 pub mod kernel_file;
@@ -29,7 +30,9 @@ use std::time::Duration;
 use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
-use commands::{audit, doctor, exit, measure, postmortem, record, run, sample, scope, snapshot, sync, watch};
+use commands::{
+    audit, doctor, exit, measure, postmortem, reap, record, run, sample, scope, snapshot, sync, watch,
+};
 use sources::Options;
 
 /// The whole program: what was typed → plain settings → one function a command.
@@ -62,6 +65,14 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Watch(args) => watch::watch(&watch::Config {
             pid: args.pid,
             record: record_config(args.record, json, cli.verbose > 0),
+        }),
+        Command::Reap(args) => reap::reap(&reap::Config {
+            stale_after: args.stale_after,
+            yes: args.yes,
+            tracking_uri: args.tracking_uri,
+            experiment: args.experiment,
+            store: args.store,
+            json,
         }),
         Command::Sync(args) => sync::sync(&sync::Config {
             dir: args.dir,

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod doctor;
 pub mod measure;
 pub mod postmortem;
+pub mod reap;
 pub mod record;
 pub mod run;
 pub mod sample;

@@ -11,6 +11,7 @@ use rankscope_core::ending::{Asked, Ending, Exit};
 use delivering::Delivering;
 pub use delivering::MlflowOptions;
 
+use crate::earlier::{self, Attempt};
 use crate::mlflow::sink::Sink;
 use crate::probe::Client;
 use crate::sampler::{Recording, Sampler};
@@ -162,7 +163,13 @@ fn start_writer(config: &Config, subject: &Subject, delivering: &Delivering) -> 
         folder: store::folder_name(job.key.as_deref(), subject.start_unix_ms, std::process::id()),
         rank: job.rank.unwrap_or(0),
     };
-    Writer::start(target, about)
+    let attempt = Attempt {
+        rank: target.rank,
+        start_unix_ms: subject.start_unix_ms,
+        run_id: delivering.plan.run_id.clone(),
+    };
+    let places = target.clone();
+    Writer::start_with(target, about, move |own| earlier::look(own, &attempt, &places))
 }
 
 fn stored(ending: &Ending) -> store::End {

@@ -188,6 +188,14 @@ impl Client {
         self.post::<Nothing>("runs/set-tag", &body, true).map(drop)
     }
 
+    /// Also well when there is no such tag.
+    pub fn delete_tag(&mut self, run_id: &str, key: &str) -> Result<(), Error> {
+        match self.post::<Nothing>("runs/delete-tag", &json!({ "run_id": run_id, "key": key }), true) {
+            Err(error) if error.code() != Some("RESOURCE_DOES_NOT_EXIST") => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Every point of a series, as the server orders them. Empty for a missing key, and for a missing run.
     pub fn metric_history(&mut self, run_id: &str, key: &str) -> Result<Vec<Point>, Error> {
         let mut query = HistoryQuery { run_id, key, max_results: HISTORY_PAGE, page_token: None };

@@ -1,9 +1,9 @@
 //! The end of a delivery: a run of ours that nobody needs is taken back, statuses are set, and the end is told.
 
-use rankscope_core::ending::Ending;
+use rankscope_core::ending::{Ending, Reason};
 
 use super::batch::batches;
-use super::delivery::Delivery;
+use super::delivery::{Delivery, Phase};
 use super::ending::{status, tags};
 use super::trouble::Trouble;
 use super::types::{Run, RunStatus, Tag};
@@ -36,24 +36,28 @@ impl Delivery {
 
     /// After the child's end: status, and how it ended.
     pub(super) fn conclude(&mut self, end: &Ending) -> Result<(), Trouble> {
+        let phase = Phase::Over(Some(end));
         // Told in an earlier delivery: what somebody has set since then stays.
         if self.targets.iter().all(|t| t.row.state == "done") {
             return Ok(());
         }
         let mut runs: Vec<(Run, bool)> = Vec::new();
-        for target in self.targets.iter().filter(|t| t.how != How::Adopted) {
-            if target.how == How::Created || self.plan.set_status {
-                runs.push((self.client.get_run(&target.run.id)?, true));
-            }
-        }
-        for row in self.reader.delivery_runs(&self.server)?.iter().filter(|row| row.state == "left") {
-            runs.push((self.client.get_run(&row.new.run_id)?, true));
+        let told = |how: How| how == How::Created || how == How::Attached && self.plan.set_status;
+        let mut ids: Vec<String> =
+            self.targets.iter().filter(|t| told(t.how)).map(|t| t.run.id.clone()).collect();
+        let rows = self.reader.delivery_runs(&self.server)?;
+        ids.extend(rows.into_iter().filter(|row| row.state == "left").map(|row| row.new.run_id));
+        for id in ids {
+            let run = self.client.get_run(&id)?;
+            runs.push((self.take_back(run, phase)?, true));
         }
         let newest = self.targets.last().map(|t| t.run.id.clone());
         let of_child = self.who.of_own_child(&self.found);
         runs.extend(of_child.into_iter().map(|run| (run.clone(), newest.as_ref() == Some(&run.id))));
         for (run, last) in &runs {
-            if let Some(status) = status_after(run.status, status(end), *last) {
+            // An end that nobody saw is no evidence against a FINISHED.
+            let last = *last && end.reason != Reason::Lost;
+            if let Some(status) = status_after(run.status, status(end.reason), last) {
                 let over = !matches!(run.status, RunStatus::Running | RunStatus::Scheduled);
                 let end_ms = run.end_time_ms.filter(|_| over).unwrap_or(end.ended_unix_ms);
                 self.client.update_run(&run.id, status, Some(end_ms))?;
@@ -76,7 +80,7 @@ impl Delivery {
     fn end_tags(&self, end: &Ending) -> Vec<Tag> {
         let texts = match self.who.rank {
             0 => tags(end),
-            _ if status(end) != RunStatus::Failed => Vec::new(),
+            _ if status(end.reason) != RunStatus::Failed => Vec::new(),
             rank => {
                 let told = serde_json::json!({"reason": end.reason.as_str(), "code": end.exit_code, "signal": end.signal,
                     "ended_unix_ms": end.ended_unix_ms, "node": self.record.node});

@@ -22,6 +22,9 @@ use crate::store::{Reader, Record};
 /// In the record: the tag of the run that we made, or are about to make.
 const TOKEN: &str = "delivery_token";
 
+/// After so many windows out of touch a run is looked at anew: somebody may have closed it.
+const OUT_OF_TOUCH: f64 = 3.0;
+
 /// How far the job is.
 #[derive(Clone, Copy, Debug)]
 pub enum Phase<'a> {
@@ -49,6 +52,10 @@ pub struct Delivery {
     cadence: Cadence,
     next_search: Instant,
     searched_at_end: bool,
+    /// A run that was given to the job is rid of what earlier attempts left.
+    begun: bool,
+    /// When everything was delivered last.
+    in_touch_ns: u64,
     concluded: bool,
     /// Points that the server has taken from us.
     pub points: u64,
@@ -116,6 +123,8 @@ impl Delivery {
             cadence: Cadence::new(window),
             next_search: Instant::now(),
             searched_at_end: false,
+            begun: false,
+            in_touch_ns: clock::boottime_ns(),
             concluded: false,
             points: 0,
             refused: Refused::default(),
@@ -168,6 +177,7 @@ impl Delivery {
             // Without a run the search goes on: rank 0 may be just making it.
             self.concluded = !self.targets.is_empty();
         }
+        self.in_touch_ns = clock::boottime_ns();
         Ok(())
     }
 
@@ -179,21 +189,28 @@ impl Delivery {
 
     /// Decides which runs get the windows.
     fn find(&mut self, phase: Phase) -> Result<(), Trouble> {
+        let out_ms = clock::boottime_ns().saturating_sub(self.in_touch_ns) as f64 / 1e6;
+        let out_of_touch = out_ms > OUT_OF_TOUCH * self.record.window_ms;
         if let Some(id) = &self.plan.run_id {
-            if self.targets.is_empty() {
+            if !self.begun || out_of_touch {
                 let run = self.client.get_run(id)?;
                 let how = if self.plan.exported { How::Created } else { How::Attached };
+                self.retarget(vec![(run.clone(), how)])?;
+                self.begin()?;
+                let run = self.take_back(run, phase)?;
                 self.retarget(vec![(run, how)])?;
+                self.begun = true;
             }
             return Ok(());
         }
         // At the end once, however often what follows is tried; without a run rank 0 may be just making it.
         let known = self.searched_at_end && !self.targets.is_empty();
-        if known || !phase.is_over() && Instant::now() < self.next_search {
+        if known || !phase.is_over() && !out_of_touch && Instant::now() < self.next_search {
             return Ok(());
         }
         self.who.attempt_unix_ms = self.who.attempt_unix_ms.min(earliest_start(&self.record));
-        self.found = tagged_runs(&mut self.client, &self.who.job)?;
+        let found = tagged_runs(&mut self.client, &self.who.job)?;
+        self.found = self.take_all_back(found, phase)?;
         let mut picked: Vec<(Run, How)> =
             self.who.pick(&self.found).into_iter().map(|(run, how)| (run.clone(), how)).collect();
         // Not by the wall clock, which may step.

@@ -1,11 +1,11 @@
 //! How the job ended, in the words that go to MLflow. Nothing in here may hold a secret of the job.
 
-use rankscope_core::ending::{Ending, Oom, Status};
+use rankscope_core::ending::{Ending, Oom, Reason, Status};
 
 use super::types::RunStatus;
 
-pub fn status(ending: &Ending) -> RunStatus {
-    match ending.reason.status() {
+pub fn status(reason: Reason) -> RunStatus {
+    match reason.status() {
         Status::Finished => RunStatus::Finished,
         Status::Failed => RunStatus::Failed,
         Status::Killed => RunStatus::Killed,
@@ -50,6 +50,6 @@ mod tests {
         assert_eq!(get("rankscope.exit.code"), None);
         assert_eq!(get("rankscope.exit.unix_ms"), Some("7"));
         assert_eq!(get("rankscope.exit.oom"), Some("cannot_tell"));
-        assert_eq!(status(&end), RunStatus::Failed);
+        assert_eq!(status(end.reason), RunStatus::Failed);
     }
 }

@@ -14,6 +14,22 @@ const MAX_PAGES: usize = 50;
 
 /// Every run with the job's tag, in whatever experiment: a script chooses its own.
 pub fn tagged_runs(client: &mut Client, job: &str) -> Result<Vec<Run>, Error> {
+    let experiments = experiments(client)?;
+    search(client, &experiments, &format!("tags.`{JOB}` = '{job}'"))
+}
+
+/// Every run with any job's tag that is not told to be over.
+pub fn open_runs(client: &mut Client, experiment: Option<&str>) -> Result<Vec<Run>, Error> {
+    let experiments = match experiment {
+        Some(name) => client.experiment_by_name(name)?.into_iter().map(|e| e.id).collect(),
+        None => experiments(client)?,
+    };
+    // Filters know no OR.
+    let over = ["FINISHED", "FAILED", "KILLED"].map(|status| format!("attributes.status != '{status}'"));
+    search(client, &experiments, &format!("tags.`{JOB}` LIKE '%' and {}", over.join(" and ")))
+}
+
+fn experiments(client: &mut Client) -> Result<Vec<String>, Error> {
     let mut experiments = Vec::new();
     let mut token = None;
     for _ in 0..MAX_PAGES {
@@ -24,12 +40,15 @@ pub fn tagged_runs(client: &mut Client, job: &str) -> Result<Vec<Run>, Error> {
             break;
         }
     }
-    let filter = format!("tags.`{JOB}` = '{job}'");
+    Ok(experiments)
+}
+
+fn search(client: &mut Client, experiments: &[String], filter: &str) -> Result<Vec<Run>, Error> {
     let mut runs = Vec::new();
     for ids in experiments.chunks(CHUNK) {
         let mut query = RunsQuery {
             experiment_ids: ids.to_vec(),
-            filter: filter.clone(),
+            filter: filter.to_owned(),
             max_results: RUNS,
             page_token: None,
         };

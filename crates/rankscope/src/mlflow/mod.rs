@@ -8,6 +8,7 @@
 //! and answers 200; the same batch always serialises to the same bytes, so that a re-send changes nothing.
 
 mod address;
+mod attempts;
 mod batch;
 mod client;
 mod closing;
@@ -27,6 +28,7 @@ mod proxy;
 mod retry_after;
 mod secret;
 mod settings;
+mod silence;
 pub mod sink;
 mod target;
 mod tls;
@@ -36,17 +38,20 @@ mod trouble;
 mod types;
 mod whose;
 
+pub use attempts::REAPED;
 pub use batch::{Batch, MAX_BODY, MAX_METRICS, MAX_TAGS, batches};
 pub use client::{Client, NewRun, RunsQuery, Upload};
 pub use delivery::{Delivery, Phase};
+pub use ending::{status as status_of, tags as exit_tags};
 pub use error::{Broken, Error};
-pub use find::{Making, create, fresh_token};
+pub use find::{Making, create, fresh_token, open_runs};
 pub use lock::FolderLock;
 pub use log_batch::LeftOut;
 pub use pauses::{Again, Pauses};
-pub use plan::{Plan, run_context, tag_value};
+pub use plan::{JOB, Plan, run_context, tag_value};
 pub use secret::Secret;
 pub use settings::{Auth, Settings, SettingsError, Tls};
+pub use silence::{Sign, last_sign, recorded};
 pub use sink::{Outcome, Sink};
 pub use trouble::Trouble;
-pub use types::{Experiment, Metric, Page, Param, Point, Refused, Run, RunStatus, Tag};
+pub use types::{Experiment, Latest, Metric, Page, Param, Point, Refused, Run, RunStatus, Tag};

@@ -65,6 +65,12 @@ impl Who {
         found.iter().filter(ours).collect()
     }
 
+    /// One that our own child created in this attempt, or that we made.
+    pub fn is_ours(&self, run: &Run) -> bool {
+        let made = self.token.is_some() && run.tag(CREATED) == self.token.as_deref();
+        made || !self.of_own_child(std::slice::from_ref(run)).is_empty()
+    }
+
     /// The runs to write into, oldest first, outermost ones only: those of our own child, else the one we made, else
     /// those of the lowest rank that has any.
     pub fn pick<'a>(&self, found: &'a [Run]) -> Vec<(&'a Run, How)> {

@@ -7,6 +7,7 @@ use rankscope_core::deliver::StoredWindow;
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
+use super::Event;
 use super::reader::Reader;
 
 /// A run that got, or will get, windows of this record.
@@ -148,6 +149,14 @@ impl Reader {
 
     pub fn set_training_of(&self, run: i64, training: &TrainingOf) -> rusqlite::Result<()> {
         self.set_note(&training_note(run), &serde_json::to_string(training).unwrap_or_default())
+    }
+
+    /// An event that the delivery came to know of.
+    pub fn add_event(&self, event: &Event) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO event (unix_ms, boottime_ns, kind, detail) VALUES (?1, ?2, ?3, ?4)";
+        let boottime_ns = i64::try_from(event.boottime_ns).unwrap_or(0);
+        self.conn.execute(sql, params![event.unix_ms, boottime_ns, event.kind, event.detail.to_string()])?;
+        Ok(())
     }
 
     /// A word kept between deliveries.
