@@ -287,3 +287,28 @@ def test_nothing_to_read(rankscope, tmp_path):
     assert rankscope.run("postmortem", tmp_path, check=3).stdout == ""
     (tmp_path / "rank_00.sqlite").write_bytes(b"SQLite format 3\0" + bytes(500))
     assert "rank_00.sqlite" in rankscope.run("postmortem", tmp_path, check=3).stderr
+
+
+def test_a_restart_tells_of_the_attempt_that_ended_without_a_word(rankscope, store):
+    env = {**os.environ, "RANKSCOPE_JOB": "one"}
+    argv = [rankscope.path, "run", "--interval", "0.1", "--store", store, "--"]
+    with subprocess.Popen(
+        [*argv, "sleep", "60"], stderr=subprocess.DEVNULL, start_new_session=True, env=env
+    ) as first:
+        until(lambda: list(store.rglob("rank_00.sqlite-wal")), "a record")
+        time.sleep(1.5)
+        # One that lives is not an earlier attempt.
+        beside = subprocess.run([*argv, "true"], env=env, capture_output=True, text=True, timeout=30)
+        assert "earlier attempt" not in beside.stderr
+        os.killpg(first.pid, signal.SIGKILL)
+    again = subprocess.run([*argv, "sleep", "0.3"], env=env, capture_output=True, text=True, timeout=30)
+    assert "earlier attempt" not in again.stderr, "the newest of them ended well"
+    for file in store.rglob("rank_00-*"):
+        file.unlink()
+    again = subprocess.run([*argv, "sleep", "0.3"], env=env, capture_output=True, text=True, timeout=30)
+    assert again.stderr.startswith("rankscope: the earlier attempt ended without a word at ")
+    told = json.loads(rankscope.run("--json", "postmortem", store / "one", check=0).stdout)
+    assert (told["reason"], told["followers"]) == ("completed", []), "the newest attempt is told"
+    assert any(entry["what"] == "earlier attempt" for entry in told["timeline"])
+    told = json.loads(rankscope.run("--json", "postmortem", store / "one" / "rank_00.sqlite", check=0).stdout)
+    assert told["reason"] == "lost", "known at once, since nobody has the record open"
