@@ -35,6 +35,12 @@ fn tells_of_an_earlier_end(run: &Run, attempt_unix_ms: i64) -> bool {
     number(run, ENDED).is_some_and(|ended| ended <= attempt_unix_ms)
 }
 
+/// The same of one rank's failure.
+fn is_before(failed: &str, attempt_unix_ms: i64) -> bool {
+    let told: Value = serde_json::from_str(failed).unwrap_or_default();
+    told["ended_unix_ms"].as_i64().is_some_and(|ended| ended <= attempt_unix_ms)
+}
+
 impl Delivery {
     /// Before the first window goes to a run that was given to the job: another attempt may have written there.
     pub(super) fn begin(&mut self) -> Result<(), Trouble> {
@@ -86,25 +92,29 @@ impl Delivery {
 
     /// The run as it is then. One that was closed goes on, since we do.
     pub(super) fn take_back(&mut self, mut run: Run, phase: Phase) -> Result<Run, Trouble> {
-        let closed = run.tag(REAPED).is_some() && knows_better(phase);
-        if !closed && !tells_of_an_earlier_end(&run, self.record.attempt.start_unix_ms) {
-            return Ok(run);
-        }
+        let attempt_unix_ms = self.record.attempt.start_unix_ms;
+        // Another rank that begins late must not take what rank 0 has told of this attempt for an earlier one's.
+        let speaks = self.who.rank == 0 || self.who.is_ours(&run);
+        let closed = speaks && run.tag(REAPED).is_some() && knows_better(phase);
+        let exit_is_old = closed || speaks && tells_of_an_earlier_end(&run, attempt_unix_ms);
+        let failed = format!("rankscope.failed.rank_{}", self.who.rank);
+        let failed_before = run.tag(&failed).is_some_and(|told| is_before(told, attempt_unix_ms));
+        let is_old = |key: &str| {
+            exit_is_old && (key.starts_with(EXIT) || key == REAPED) || failed_before && key == failed
+        };
         // A status that somebody has set since then stays.
         let set = run.tag(REASON).and_then(Reason::of).map(status);
         if closed && set == Some(run.status) {
             self.client.update_run(&run.id, RunStatus::Running, None)?;
             run.status = RunStatus::Running;
         }
-        let failed = format!("rankscope.failed.rank_{}", self.who.rank);
-        let is_told = |key: &str| key.starts_with(EXIT) || key == REAPED || key == failed;
-        let mut keys: Vec<&str> = run.tags.iter().map(Tag::key).filter(|key| is_told(key)).collect();
+        let mut keys: Vec<&str> = run.tags.iter().map(Tag::key).filter(|key| is_old(key)).collect();
         // What the others are known by goes last, so that a delivery that breaks off begins again.
         keys.sort_by_key(|key| (*key == REAPED, *key == ENDED));
         for key in keys {
             self.client.delete_tag(&run.id, key)?;
         }
-        run.tags.retain(|tag| !is_told(tag.key()));
+        run.tags.retain(|tag| !is_old(tag.key()));
         Ok(run)
     }
 
@@ -145,6 +155,8 @@ mod tests {
         assert!(!tells_of_an_earlier_end(&run(&[(ENDED, "7000")]), 6000), "a later attempt's");
         assert!(!tells_of_an_earlier_end(&run(&[(ENDED, "x")]), 6000));
         assert!(!tells_of_an_earlier_end(&run(&[]), 6000));
+        let failed = r#"{"reason": "signal", "ended_unix_ms": 5000}"#;
+        assert!(is_before(failed, 6000) && !is_before(failed, 4000) && !is_before("?", 6000));
     }
 
     #[test]
