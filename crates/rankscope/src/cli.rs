@@ -53,8 +53,6 @@ pub enum Command {
 
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    #[command(flatten)]
-    pub record: RecordArgs,
     /// Keep the end of what the command writes to stderr, to find a Python traceback in it
     #[arg(long, env = "RANKSCOPE_TEE", value_parser = clap::builder::FalseyValueParser::new())]
     pub tee: bool,
@@ -69,6 +67,9 @@ pub struct RunArgs {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub cmd: Vec<OsString>,
+    // Last, since the heading of a group goes on to what follows.
+    #[command(flatten)]
+    pub record: RecordArgs,
 }
 
 #[derive(Args, Debug)]

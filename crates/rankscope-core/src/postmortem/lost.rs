@@ -13,11 +13,12 @@ pub fn ending(rank: &Recorded) -> Ending {
     let mut ending = decide(&Evidence { ended_unix_ms: rank.heartbeat_unix_ms, ..Evidence::default() });
     let mut facts = vec![fact("last sign of life", super::clock(rank.heartbeat_unix_ms), &rank.source)];
     let share = last_share(rank);
-    let mut words = match rank.of_run {
-        true => {
+    let mut words = match (rank.of_run, rank.unwatched) {
+        (true, _) => {
             "no end was told: the recorder was killed too, or its node or its way to the server went away"
         }
-        false => "no end was seen: the recorder was killed too, or the node went away",
+        (false, true) => "no end was seen: the recorder was asked to end before the job did",
+        (false, false) => "no end was seen: the recorder was killed too, or the node went away",
     }
     .to_owned();
     if rank.node_rebooted {
