@@ -202,7 +202,8 @@ pub fn warn_of_oom_group(sources: &Sources, sample: &Sample, writer: &Writer) {
     let limit_level = sample.memory.as_ref().ok().and_then(|m| tightest(m).ok()?.origin.level.clone());
     let level = sources.oom_group_below(limit_level.as_deref());
     writer.note(OOM_GROUP, level.unwrap_or_default().to_owned());
-    if let Some(level) = level {
+    // Who watches from beside the job most often stands in another cgroup.
+    if let Some(level) = level.filter(|_| sources.is_of_child()) {
         say(words::oom_group(level));
     }
 }

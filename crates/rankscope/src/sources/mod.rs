@@ -188,6 +188,11 @@ impl Sources {
         self.file_systems.wait(at_most);
     }
 
+    /// What is measured was started by us, where we are.
+    pub fn is_of_child(&self) -> bool {
+        matches!(self.options.target, Target::Child(_))
+    }
+
     pub fn network_scope(&self) -> (Scope, &str) {
         (self.network.scope, &self.network.why)
     }
