@@ -273,7 +273,7 @@ def test_watching_from_the_host_names_the_level_that_took_over(v1_host, rankscop
     assert moved_ms <= first_new <= moved_ms + 1000
 
 
-def test_node_values_agree_with_psutil(rankscope):
+def test_node_values_agree_with_psutil(rankscope, tmp_path):
     """psutil polled beside it, on the machine itself, which others use too: bounds come from half a second around."""
     polls = []
 
@@ -291,11 +291,13 @@ def test_node_values_agree_with_psutil(rankscope):
     # The first and the last sample need readings on both sides, too.
     poll_for(0.3)
     command = [rankscope.path, "sample", "--json", "--count", "5", "--interval", "0.5"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sampler:
+    # Not a pipe: nobody reads it while we poll.
+    out = tmp_path / "samples"
+    with open(out, "w") as stdout, subprocess.Popen(command, stdout=stdout) as sampler:
         while sampler.poll() is None:
             poll()
         poll_for(0.3)
-        text = sampler.stdout.read()
+    text = out.read_text()
 
     def near(unix_ms, column):
         found = [p for p in polls if abs(p[0] - unix_ms) <= 250]
