@@ -12,6 +12,7 @@ use delivering::Delivering;
 pub use delivering::MlflowOptions;
 
 use crate::earlier::{self, Attempt};
+use crate::marks;
 use crate::mlflow::sink::Sink;
 use crate::probe::Client;
 use crate::sampler::{Recording, Sampler};
@@ -38,6 +39,8 @@ pub struct Subject {
     pub job: env_vars::Job,
     /// The KEY, also of a recorder that stands alone.
     pub key: String,
+    /// Where the training marks what it is at.
+    pub marks: Option<marks::Reader>,
     pub start_unix_ms: i64,
     pub start_boottime_ns: u64,
 }
@@ -84,6 +87,7 @@ impl Recorder {
             start_boottime_ns: subject.start_boottime_ns,
             run_start,
             waker: sink.as_ref().map(Sink::waker),
+            marks: subject.marks,
         };
         let sampler = Sampler::start(settings, probe, writer).inspect_err(|error| {
             printer::say(&format!("nothing is recorded: no thread could be started ({error})"));

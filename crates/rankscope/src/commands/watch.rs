@@ -32,6 +32,7 @@ pub fn watch(config: &Config) -> Result<u8, String> {
         program: process.program(),
         job,
         key,
+        marks: None,
         start_unix_ms: clock::unix_ms(),
         start_boottime_ns: clock::boottime_ns(),
     };

@@ -61,6 +61,9 @@ pub struct Event {
     pub detail: serde_json::Value,
 }
 
+/// Kind of the event that says: the training began another phase. There may be many, and no ticks are kept for them.
+pub const PHASE: &str = "phase";
+
 /// How the attempt ended.
 #[derive(Clone, Debug, Default)]
 pub struct End {
