@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rankscope_core::ending::Traceback;
+
 use super::record::delivering::{Delivering, Job};
 use super::record::{self, End, Recorder, Subject};
 use crate::marks::{self, Ring};
@@ -42,6 +44,7 @@ pub fn run(config: Config) -> u8 {
     let told =
         Job { key: &key, rank: job.rank.unwrap_or(0), program: &program, start_unix_ms: clock::unix_ms() };
     delivering.tell_job(&told, config.export_run_id);
+    delivering.problems.iter().for_each(|problem| printer::say(problem));
     let marks = Ring::shared().ok().map(|ring| marks::Reader::new(Arc::new(ring)));
     let mut tee = tee(&config);
     let (start_unix_ms, start_boottime_ns) = (clock::unix_ms(), clock::boottime_ns());
@@ -71,7 +74,7 @@ pub fn run(config: Config) -> u8 {
         exit: ending::exit_of(&ended),
         told_by: "waitid",
         asked: ending::asked(&ended),
-        stderr_tail: tee.as_mut().map(|tee| tee.tail(LAST_WORDS)),
+        traceback: tee.as_mut().and_then(|tee| Traceback::last_in(&tee.tail(LAST_WORDS), "--tee")),
     };
     recorder.finish(&config.record, Some(end));
     ended.die_of_interrupt();

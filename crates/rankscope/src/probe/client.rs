@@ -48,8 +48,14 @@ impl Client {
         let mut command = Command::new(rankscope);
         command.arg(ORPHAN);
         Self::start_by(command, |mut parent| {
-            // Ends at once. Where nobody may wait for it, or somebody did, that is as good.
-            let _ = parent.wait();
+            // Ends at once. Where nobody may wait for it, or somebody did, that is as good; it is not ours if it stays.
+            for _ in 0..1000 {
+                match parent.try_wait() {
+                    Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                    _ => return None,
+                }
+            }
+            let _ = parent.kill().and_then(|()| parent.wait());
             None
         })
     }
