@@ -1,4 +1,4 @@
-"""The installed wheel, without MLflow: start, stop and mark, and everything that a Python process does beside them."""
+"""The installed wheel, without MLflow: start, stop and mark, and what a Python process does beside them."""
 
 import os
 import re
@@ -14,7 +14,17 @@ from support.in_python import phases, python, reason, record, rows, ticks, value
 
 pytest.importorskip("rankscope", reason="needs the wheel: `make test` installs it")
 
-HEAVY = ("mlflow", "torch", "ray", "numpy", "asyncio", "threading", "multiprocessing", "dataclasses", "typing")
+HEAVY = (
+    "mlflow",
+    "torch",
+    "ray",
+    "numpy",
+    "asyncio",
+    "threading",
+    "multiprocessing",
+    "dataclasses",
+    "typing",
+)
 HEAD = "import os, sys, time\nimport rankscope\n"
 
 
@@ -133,7 +143,9 @@ def test_a_notebook_runs_its_cells_again(store):
 
 def test_200_forks_at_100_hertz(store):
     """Children as a DataLoader's: some mark, some stop, some allocate and import, some record themselves."""
-    script = HEAD + """
+    script = (
+        HEAD
+        + """
 import gc
 import rankscope
 recorder = rankscope.start(store=sys.argv[1], interval=0.01, window=0.2)
@@ -166,6 +178,7 @@ for number in range(200):
 recorder.stop()
 print(time.monotonic() - started)
 """
+    )
     seconds = float(python(script, store / "parent", store / "children").stdout)
     path = record(store / "parent")
     assert reason(path) == "completed"

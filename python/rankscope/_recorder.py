@@ -82,8 +82,8 @@ def start(
 ) -> Recorder:
     """Records this process and its children until `stop`, or the end of the process.
 
-    What is measured goes to the run `run_id`, else MLFLOW_RUN_ID, else MLflow's active run, else a run that this script
-    starts later, else one of its own; without a tracking URI it stays in the record. See docs/python.md.
+    What is measured goes to the run `run_id`, else MLFLOW_RUN_ID, else MLflow's active run, else a run that this
+    script starts later, else one of its own; without a tracking URI it stays in the record. See docs/python.md.
     """
     global _current
     if os.environ.get("RANKSCOPE_DISABLE", "0") not in ("", "0"):
