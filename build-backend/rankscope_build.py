@@ -37,12 +37,14 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """`--config-settings profile=dev` builds faster; what is built runs slower."""
-    settings = dict(config_settings or {})
-    profile = settings.pop("profile", "release")
+    """Settings: `profile=dev` builds faster, and what is built runs slower; `compatibility=pypi` gives the wheel a
+    tag for all machines with a C library like this one's.
+    """
+    settings = config_settings or {}
+    profile = settings.get("profile", "release")
     build_command(profile)
-    settings.setdefault("build-args", f"--profile {profile}")
-    return maturin.build_wheel(wheel_directory, settings, metadata_directory)
+    arguments = f"--profile {profile} --compatibility {settings.get('compatibility', 'off')}"
+    return maturin.build_wheel(wheel_directory, {"build-args": arguments}, metadata_directory)
 
 
 def build_command(profile):

@@ -1,6 +1,7 @@
 from collections.abc import Mapping
 from typing import final
 
+__all__: list[str]
 __version__: str
 
 @final
