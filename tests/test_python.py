@@ -128,6 +128,22 @@ assert second is not first and second.active and not first.active
     assert [reason(path) for path in in_python.files(store)] == ["completed", "completed"]
 
 
+def test_started_by_many_threads_at_once_is_one_recorder(store):
+    script = """
+from threading import Barrier, Thread
+together, recorders = Barrier(8), []
+def begin():
+    together.wait()
+    recorders.append(rankscope.start(store=sys.argv[1], interval=0.02))
+threads = [Thread(target=begin) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+assert len(set(map(id, recorders))) == 1
+"""
+    python(HEAD + script, store)
+    assert reason(record(store)) == "completed"
+
+
 def test_a_notebook_runs_its_cells_again(store):
     """An interactive session: the cells share their names, and an exception in one is not the end."""
     cell = f"import rankscope; rankscope.start(store={str(store)!r}, interval=0.02); rankscope.mark(step=3)"

@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 from typing import final
 
-__all__: list[str]
+__all__ = ["Recording", "__version__", "mark", "open_marks"]
 __version__: str
 
 @final

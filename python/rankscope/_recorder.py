@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 import warnings
+from _thread import allocate_lock
 
 from rankscope import _end, _native, _run
 
@@ -29,10 +30,9 @@ class RankscopeError(RuntimeError):
 class Recorder:
     """What `start` gives back; in a `with` statement it stops at the end."""
 
-    def __init__(self, recording: _native.Recording | None, grace: float, strict: bool) -> None:
-        self._recording = recording
-        self._grace = grace
+    def __init__(self, strict: bool) -> None:
         self._strict = strict
+        self._recording: _native.Recording | None = None
         self._environment: _run.Environment | None = None
 
     @property
@@ -52,6 +52,23 @@ class Recorder:
     ) -> None:
         self._finish(error)
 
+    def _start(self, whose: _run.Whose, options: dict[str, object]) -> list[str]:
+        """What could not be done."""
+        environment = _run.Environment(whose)
+        problems = [environment.problem] if environment.problem else []
+        options |= {
+            "local": environment.is_recorded,
+            "run_id": whose.run_id,
+            "tracking_uri": whose.tracking_uri,
+        }
+        try:
+            self._recording = _native.Recording(options)
+        except OSError as error:
+            return [*problems, f"nothing is recorded: {error}"]
+        self._environment = environment
+        environment.change(self._recording.environment)
+        return problems + self._recording.problems
+
     def _finish(self, error: BaseException | None) -> None:
         if self._recording is None or not self._recording.active:
             return
@@ -64,6 +81,16 @@ class Recorder:
 
 _current: Recorder | None = None
 _said: set[str] = set()
+_starting = allocate_lock()
+
+
+def _in_child() -> None:
+    """Of a fork, perhaps while another thread was starting."""
+    global _starting
+    _starting = allocate_lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def start(
@@ -87,50 +114,38 @@ def start(
     """
     global _current
     if os.environ.get("RANKSCOPE_DISABLE", "0") not in ("", "0"):
-        return Recorder(None, grace, strict)
+        return Recorder(strict)
     if _beside_run:
         if run_id is not None:
             _warn("`rankscope run` records this process already; run_id has no effect")
-        return Recorder(None, grace, strict)
-    if _current is not None and _current.active:
-        _warn("the recorder of this process runs already; stop it to start another")
-        return _current
+        return Recorder(strict)
     interval = _within("interval", interval, 0.01, 60.0, 1.0, strict)
     window = _within("window", window, 0.1, 3600.0, 10.0, strict)
     grace = _within("grace", grace, 0.0, 3600.0, 10.0, strict)
-    whose = _run.find(run_id, tracking_uri)
-    environment = _run.Environment(whose)
-    problems = [environment.problem] if environment.problem else []
-    try:
-        recording = _native.Recording(
-            {
-                "local": environment.is_recorded,
-                "run_id": whose.run_id,
-                "tracking_uri": whose.tracking_uri,
-                "interval": interval,
-                "window": window,
-                "store": os.fspath(store) if store is not None else os.environ.get("RANKSCOPE_STORE") or None,
-                "all_series": mlflow_series == "all",
-                "experiment": experiment,
-                "run_name": run_name,
-                "set_status": set_status,
-                "grace": grace,
-                "program": os.path.basename(sys.argv[0]) if sys.argv else "",
-                "command": _command(),
-            }
-        )
-    except OSError as error:
-        _tell([f"nothing is recorded: {error}"], strict)
-        return Recorder(None, grace, strict)
-    recorder = Recorder(recording, grace, strict)
-    recorder._environment = environment
-    environment.change(recording.environment)
-    _current = recorder
-    _at_end()
-    if strict and (problems or recording.problems):
-        recorder.stop()
-    _tell(problems + recording.problems, strict)
-    return recorder
+    options: dict[str, object] = {
+        "interval": interval,
+        "window": window,
+        "store": os.fspath(store) if store is not None else os.environ.get("RANKSCOPE_STORE") or None,
+        "all_series": mlflow_series == "all",
+        "experiment": experiment,
+        "run_name": run_name,
+        "set_status": set_status,
+        "grace": grace,
+        "program": os.path.basename(sys.argv[0]) if sys.argv else "",
+        "command": _command(),
+    }
+    # The native module lets other threads run while it starts.
+    with _starting:
+        if _current is not None and _current.active:
+            _warn("the recorder of this process runs already; stop it to start another")
+            return _current
+        _current = Recorder(strict)
+        problems = _current._start(_run.find(run_id, tracking_uri), options)
+        _at_end()
+    if strict and problems:
+        _current.stop()
+    _tell(problems, strict)
+    return _current
 
 
 def stop() -> None:

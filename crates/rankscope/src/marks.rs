@@ -396,6 +396,8 @@ mod tests {
         assert_eq!((read.step, read.phases.len()), (Some(3), 1));
         assert!(Ring::open(Path::new("/proc/self/fd/0")).is_err());
         assert!(Ring::open(Path::new("/proc/self/fd/99999")).is_err());
+        let shortened = OpenOptions::new().write(true).open(ring.path().unwrap()).unwrap();
+        assert!(shortened.set_len(0).is_err(), "it would end its readers");
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(SIZE as u64).unwrap();
         assert!(Ring::open(file.path()).is_err());
