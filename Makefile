@@ -43,7 +43,8 @@ test: $(VENV)/ready $(VENV)/mlflow tools wheel
 test-mlflow2: $(VENV2)/ready
 	$(VENV2)/bin/python -c 'import mlflow; assert mlflow.__version__.startswith("2."), mlflow.__version__'
 	$(CARGO) build --workspace --bins --examples
-	$(VENV2)/bin/pytest $(wildcard tests/test_mlflow_*.py) tests/test_audit.py $(PYTEST_ARGS)
+	$(VENV2)/bin/pip install --quiet --no-deps --config-settings profile=dev .
+	$(VENV2)/bin/pytest $(wildcard tests/test_mlflow_*.py) tests/test_audit.py tests/test_python_mlflow.py $(PYTEST_ARGS)
 
 test-v2: $(VENV)/ready
 	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils
