@@ -1,0 +1,21 @@
+"""What MLflow loads by itself when it is imported (entry point `mlflow.run_context_provider`), so that
+RANKSCOPE_MLFLOW_INSTALL needs no line of code. It sets no tags."""
+
+from __future__ import annotations
+
+import os
+
+
+class Provider:
+    def __init__(self) -> None:
+        asked = os.environ.get("RANKSCOPE_MLFLOW_INSTALL", "0")
+        if asked not in ("", "0"):
+            from rankscope import mlflow
+
+            mlflow.install(compat=asked == "compat")
+
+    def in_context(self) -> bool:
+        return False
+
+    def tags(self) -> dict[str, str]:
+        return {}
