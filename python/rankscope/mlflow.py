@@ -60,7 +60,7 @@ def _problem() -> str | None:
     if not hasattr(module, _CLASS):
         return f"{_MODULE} has no {_CLASS}"
     # Not there yet while MLflow is being imported.
-    start_run = getattr(sys.modules["mlflow.tracking.fluent"], "start_run", None)
+    start_run = getattr(sys.modules.get("mlflow.tracking.fluent"), "start_run", None)
     if start_run is not None and _MODULE not in inspect.unwrap(start_run).__code__.co_names:
         return f"mlflow.start_run does not take {_CLASS} from {_MODULE}"
     return None
