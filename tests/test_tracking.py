@@ -230,7 +230,7 @@ def test_a_killed_driver_leaves_a_run_for_reap(server, tmp_path):
 def test_a_driver_that_fails_does_not_leave_its_run_open(server, tmp_path, first):
     driver = ranks.start(first + DRIVER + "{}['gone']", cwd=tmp_path, MLFLOW_TRACKING_URI=server.uri)
     code, out, err = ranks.end(driver)
-    run_id = json.loads(out)["MLFLOW_RUN_ID"]
+    run_id = json.loads(out.splitlines()[0])["MLFLOW_RUN_ID"]
     assert code == 1 and status(server, run_id) == "FAILED", err
     assert tags(server, run_id)["rankscope.exit.detail"].startswith("KeyError at")
 
@@ -407,3 +407,48 @@ def test_import_is_light(tmp_path):
     print([name for name in ("mlflow", "torch", "ray", "numpy", "requests", "psutil") if name in sys.modules])
     """
     assert ranks.run(program, cwd=tmp_path) == "[]\n"
+
+
+def keys(server, run_id, like="system/%"):
+    return {
+        key
+        for (key,) in server.sql(
+            "select distinct key from metrics where run_uuid = ? and key like ?", run_id, like
+        )
+    }
+
+
+RECORDED = """
+import os, sys, time
+if os.environ.get("BARE"):
+    # Out of whatever container the tests run in.
+    open("/sys/fs/cgroup/memory/cgroup.procs", "w").write(str(os.getpid()))
+from rankscope import tracking
+tracking.enable_system_metrics(all_ranks=True, interval=0.1, window=0.5)
+with tracking.start_run() as run:
+    for step in range(8):
+        tracking.log_metric("loss", 1.0 / (step + 1), step)
+        time.sleep(0.25)
+"""
+
+
+def test_every_rank_records_and_rank_0_writes_the_training(server, tmp_path):
+    env = made_run(server, tmp_path)
+    run_id = env["MLFLOW_RUN_ID"]
+    results = ranks.job(RECORDED, 8, cwd=tmp_path, **env)
+    all_ended(results)
+    assert len(points(server, run_id, "loss")) == 8
+    for rank in range(8):
+        assert points(server, run_id, f"system/rank_{rank}/process_rss_megabytes"), results[rank][2]
+    assert status(server, run_id) == "RUNNING"
+    assert not any("not in a container" in err for _, _, err in results)
+
+
+def test_on_a_bare_host_one_line_says_what_more_ranks_add(server, tmp_path, v1_host):
+    env = made_run(server, tmp_path)
+    results = ranks.job(RECORDED, 2, cwd=tmp_path, BARE=1, **env)
+    all_ended(results)
+    lines = [err.count("ranks above 0 add only what their own processes use") for _, _, err in results]
+    assert lines == [1, 0]
+    for rank in range(2):
+        assert keys(server, env["MLFLOW_RUN_ID"], f"system/rank_{rank}/process_%")

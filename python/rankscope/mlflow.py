@@ -15,6 +15,7 @@ import warnings
 from typing import Any
 
 import rankscope
+from rankscope import _recorder
 
 _MODULE = "mlflow.system_metrics.system_metrics_monitor"
 _CLASS = "SystemMetricsMonitor"
@@ -100,10 +101,10 @@ class Monitor:
         self._beside = _original(run_id, resume_logging=resume_logging, **given) if _compat else None
 
     def start(self) -> None:
-        global _recorder
-        # Of nested runs the outermost gets the numbers.
-        if _recorder is None or not _recorder.active:
-            self._recorder = _recorder = rankscope.start(self._run_id, self._tracking_uri, **self._options)
+        # One that runs already goes on: of nested runs the outermost gets the numbers.
+        running = _recorder._current
+        if running is None or not running.active:
+            self._recorder = rankscope.start(self._run_id, self._tracking_uri, **self._options)
         if self._beside is not None:
             self._beside.start()
 
@@ -112,6 +113,3 @@ class Monitor:
             self._recorder.stop()
         if self._beside is not None:
             self._beside.finish()
-
-
-_recorder: rankscope.Recorder | None = None

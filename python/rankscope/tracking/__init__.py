@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 import rankscope
+from rankscope._recorder import _warn
 from rankscope.tracking import _files, _host, _outcome, _place, _store
-from rankscope.tracking._words import warn_once
 
 if TYPE_CHECKING:
     from rankscope.tracking._collective import Reduce
@@ -83,7 +83,7 @@ class Run:
         traceback: TracebackType | None,
     ) -> None:
         if self is _state.run:
-            _end(_outcome.of(error))
+            _end(_outcome.of(error), error)
 
 
 class _State:
@@ -202,11 +202,11 @@ def end_run(status: Status = "FINISHED") -> None:
         _finish(_state.job.run_id, outcome)
 
 
-def _end(outcome: _outcome.Outcome) -> None:
+def _end(outcome: _outcome.Outcome, error: BaseException | None = None) -> None:
     run, _state.run = _state.run, None
     recorder, _state.recorder = _state.recorder, None
     if recorder is not None:
-        recorder.stop()
+        recorder.__exit__(None, error, None)
     if run is None or run.run_id is None:
         return
     if _state.store is not None:
@@ -232,7 +232,7 @@ def _tell_failure(run_id: str, rank: int, outcome: _outcome.Outcome) -> None:
     try:
         _find_store().set_tags(run_id, {f"{_outcome.FAILED_RANK}{rank}": json.dumps(told)})
     except Exception as error:  # The training's own exception is the one to be seen.
-        warn_once(f"the failure of rank {rank} could not be written to its run: {error}")
+        _warn(f"the failure of rank {rank} could not be written to its run: {error}")
 
 
 def _leave_open(run_id: str) -> None:
@@ -242,7 +242,7 @@ def _leave_open(run_id: str) -> None:
         return
     ends = getattr(fluent, "_safe_end_run", None)
     if ends is None:
-        warn_once("this version of MLflow may end the job's run when this process ends")
+        _warn("this version of MLflow may end the job's run when this process ends")
         return
     atexit.unregister(ends)
     atexit.unregister(_end_others)
@@ -264,7 +264,7 @@ def enable_system_metrics(all_ranks: bool = True, *, interval: float = 1.0, wind
 
 
 def _start_recorder(run: Run) -> None:
-    if _state.recorder is not None or _state.metrics is None:
+    if _state.metrics is None or (_state.recorder is not None and _state.recorder.active):
         return
     options = dict(_state.metrics)
     if options.pop("all_ranks"):

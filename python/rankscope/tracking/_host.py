@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sysconfig
+
+from rankscope._recorder import _command
 
 BARE = (
     "rankscope: not in a container: the ranks of this machine share its memory, CPUs, network and file systems, "
@@ -16,9 +15,7 @@ BARE = (
 
 def is_bare() -> bool:
     """As `rankscope scope` sees it; what can't be found out is not said."""
-    command = shutil.which(
-        "rankscope", path=os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
-    )
+    command = _command()
     if command is None:
         return False
     try:

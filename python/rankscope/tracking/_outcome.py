@@ -6,11 +6,11 @@ Of an exception its name and place are told, not its message, which may hold a s
 from __future__ import annotations
 
 import json
-import os
 import signal as signals
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import TracebackType
+
+from rankscope._end import told
 
 EXIT = "rankscope.exit."
 FAILED_RANK = "rankscope.failed.rank_"
@@ -63,21 +63,21 @@ def first_to_fail(outcome: Outcome, tags: Mapping[str, str]) -> Outcome:
             known.append(_of_tag(int(rank), value))
     if tags.get(f"{EXIT}reason", "completed") != "completed":
         # Rank 0 speaks for itself without a rank.
-        told = {key.removeprefix(EXIT): value for key, value in tags.items() if key.startswith(EXIT)}
-        known.append(_of_tag(0, json.dumps({**told, "ended_unix_ms": told.get("unix_ms")})))
+        said = {key.removeprefix(EXIT): value for key, value in tags.items() if key.startswith(EXIT)}
+        known.append(_of_tag(0, json.dumps({**said, "ended_unix_ms": said.get("unix_ms")})))
     found = [one for one in known if one is not None]
     return min(found, key=lambda one: one.ended_unix_ms or 0, default=outcome)
 
 
 def _of_tag(rank: int, text: str) -> Outcome | None:
     def number(name: str) -> int | None:
-        return None if told.get(name) is None else int(told[name])
+        return None if said.get(name) is None else int(said[name])
 
     try:
-        told = json.loads(text)
+        said = json.loads(text)
         code, signal, ended = number("code"), number("signal"), number("ended_unix_ms")
-        detail = str(told.get("detail") or _words(code, signal) or told["reason"])
-        return Outcome("FAILED", str(told["reason"]), f"rank {rank}: {detail}", code, signal, rank, ended)
+        detail = str(said.get("detail") or _words(code, signal) or said["reason"])
+        return Outcome("FAILED", str(said["reason"]), f"rank {rank}: {detail}", code, signal, rank, ended)
     except (ValueError, TypeError, KeyError):
         return None
 
@@ -110,24 +110,14 @@ def _words(code: int | None, signal: int | None) -> str | None:
 
 
 def _of_exception(error: BaseException) -> Outcome:
-    if isinstance(error, KeyboardInterrupt):
+    end = told(error)
+    if end["interrupted"]:
         return Outcome("KILLED", "terminated", "interrupted")
-    if isinstance(error, SystemExit):
-        code = error.code
-        return _of_code(0 if code is None else code & 0xFF if isinstance(code, int) else 1)
-    kind = type(error)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    if end["exception"] is None:
+        return of(end["exit_code"])
+    name = str(end["exception"])
     reason = "python_exception"
-    if kind.__name__ == "OutOfMemoryError":
-        reason = "cuda_oom" if kind.__module__.startswith("torch") else "oom_killed"
-    place = _place(error.__traceback__)
-    return Outcome("FAILED", reason, f"{name} at {place}" if place else name)
-
-
-def _place(traceback: TracebackType | None) -> str | None:
-    if traceback is None:
-        return None
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    code = traceback.tb_frame.f_code
-    return f"{os.path.basename(code.co_filename)}:{traceback.tb_lineno} in {code.co_name}"
+    if name.endswith(".OutOfMemoryError"):
+        # Ray's says that a worker was killed for the node's memory, torch's that the GPU's is full.
+        reason = "oom_killed" if name.startswith("ray.") else "cuda_oom"
+    return Outcome("FAILED", reason, f"{name} at {end['place']}" if end["place"] else name)

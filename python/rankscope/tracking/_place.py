@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Literal, NamedTuple
 
-from rankscope.tracking._words import warn_once
+from rankscope._recorder import _warn
 
 # A launcher's own variable beats a RANK that may have been baked into an image.
 RANKS = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK")
@@ -57,7 +57,7 @@ def _of_launcher() -> Place:
     source, rank = _first(RANKS[-1:] if is_torchrun else RANKS)
     plain = _number("RANK")
     if plain is not None and plain != rank:
-        warn_once(f"{source}={rank} and RANK={plain} differ: the launcher's own, {source}, is taken")
+        _warn(f"{source}={rank} and RANK={plain} differ: the launcher's own, {source}, is taken")
     _, size = _first(SIZES[-1:] if is_torchrun else SIZES)
     return Place(rank or 0, size or 1, None)
 
@@ -86,12 +86,12 @@ def job_key() -> str | None:
 def run_id(place: Place) -> str | None:
     """The run that the job was given.
 
-    MLflow's start_run deletes the variable, so what this process began with counts too; and, for a rank that was
-    started after that, what its parents began with.
+    MLflow's start_run deletes the variable, so what this process began with counts too; and, of several ranks, what
+    their parents began with: one of those may have started them after that.
     """
     if found := os.environ.get("MLFLOW_RUN_ID"):
         return found
-    return _at_the_start("MLFLOW_RUN_ID", of_parents=place.rank > 0)
+    return _at_the_start("MLFLOW_RUN_ID", of_parents=place.rank > 0 or place.world_size > 1)
 
 
 def _at_the_start(name: str, of_parents: bool) -> str | None:

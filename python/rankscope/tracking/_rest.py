@@ -24,9 +24,9 @@ import urllib.request
 from collections.abc import Mapping
 from typing import IO, Any
 
+from rankscope._recorder import _warn
 from rankscope.tracking._keys import valid
 from rankscope.tracking._store import MAX_METRICS, MAX_PARAMS, MAX_TAGS, batches
-from rankscope.tracking._words import warn_once
 
 API = "/api/2.0/mlflow"
 ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
@@ -117,7 +117,7 @@ class RestStore:
             raise ValueError(f"step {step} does not fit into 64 bits")
         odd = [key for key, value in metrics.items() if not math.isfinite(value)]
         for key in odd:
-            warn_once(f"{key} was not finite: such values are not sent without MLflow installed")
+            _warn(f"{key} was not finite: such values are not sent without MLflow installed")
         points = [
             {"key": valid(key), "value": value, "timestamp": unix_ms, "step": step}
             for key, value in metrics.items()
@@ -245,7 +245,7 @@ def _join(*parts: str | None) -> str:
 
 def _pair(key: str, value: str, longest: int) -> dict[str, str]:
     if len(value) > longest:
-        warn_once(f"the value of {key} was longer than {longest} characters: its end is cut off")
+        _warn(f"the value of {key} was longer than {longest} characters: its end is cut off")
     return {"key": valid(key), "value": value[:longest]}
 
 
@@ -259,7 +259,7 @@ def _own_tags() -> dict[str, str]:
         context = json.loads(os.environ.get("MLFLOW_RUN_CONTEXT") or "{}")
         tags.update({str(key): str(value) for key, value in context.items()})
     except (ValueError, AttributeError):
-        warn_once("MLFLOW_RUN_CONTEXT is not a JSON object: its tags are not set")
+        _warn("MLFLOW_RUN_CONTEXT is not a JSON object: its tags are not set")
     return tags
 
 
@@ -283,7 +283,7 @@ def _credentials() -> tuple[str | None, str | None]:
     try:
         file.read(os.path.expanduser("~/.mlflow/credentials"))
     except configparser.Error:
-        warn_once("~/.mlflow/credentials can't be read")
+        _warn("~/.mlflow/credentials can't be read")
 
     def either(name: str) -> str | None:
         return os.environ.get(name) or file.get("mlflow", name.lower(), fallback=None)
