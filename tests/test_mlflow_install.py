@@ -1,6 +1,8 @@
 """rankscope.mlflow.install(): MLflow's own switches, with the real MLflow and a real server."""
 
+import contextlib
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -79,12 +81,12 @@ def test_the_sampling_interval_is_honoured(server, tmp_path, how):
     script = program(before=setters if by_setters else "", start="log_system_metrics=True", seconds=4.0)
     run_id = record(server, tmp_path, script, **({} if by_setters else SAMPLES))
     [path] = Path(tmp_path).rglob("*.sqlite")
-    import sqlite3
-
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as store:
-        assert store.execute("select interval_ms, window_ms from attempt").fetchall() == [(250, 1000)]
-    query = "select timestamp from metrics where run_uuid = ? and key = 'system/rank_0/process_rss_megabytes'"
-    assert 3 <= len(server.sql(query, run_id)) <= 6
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
+        windows = store.execute("SELECT end_unix_ms - start_unix_ms, ticks FROM window").fetchall()
+    assert max(length for length, _ in windows) == 1000
+    # A sample may come late on a busy machine, but none comes early.
+    assert 2 <= max(ticks for _, ticks in windows) <= 5
+    assert "system/rank_0/process_rss_megabytes" in keys(server, run_id)
 
 
 def test_compat_writes_mlflows_names_too(server, tmp_path):

@@ -148,7 +148,8 @@ def _driver_ended(run_id: str, pid: int) -> None:
     # A forked child has this handler too.
     if os.getpid() != pid or _state.job is None or _state.job.run_id != run_id:
         return
-    error = getattr(sys, "last_value", None)
+    # Where a person types, an exception is not the end.
+    error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
     lost = _outcome.Outcome("FAILED", "lost", "the driver ended without a result")
     _finish(run_id, lost if error is None else _outcome.of(error))
 

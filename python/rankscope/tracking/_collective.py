@@ -53,7 +53,7 @@ def reduced(place: Place, metrics: Mapping[str, float], reduce: Reduce, timeout:
     deadline = time.monotonic() + timeout
     _calls += 1
     if _meeting is None:
-        _meeting = _meet(place, deadline)
+        _meeting = _meet(place, deadline, timeout)
     if isinstance(_meeting, Host):
         others = set(range(1, place.world_size))
         gathered = _meeting.gather(_calls, others, deadline)
@@ -87,7 +87,7 @@ def _timed_out(missing: list[int], timeout: float) -> TimeoutError:
     )
 
 
-def _meet(place: Place, deadline: float) -> Host | Guest:
+def _meet(place: Place, deadline: float, timeout: float) -> Host | Guest:
     if place.group is None:
         return _meet_by_variables(place)
     exchange = {"torch": _over_torch, "ray": _over_ray, "mpi": _over_mpi}[place.group]
@@ -98,7 +98,7 @@ def _meet(place: Place, deadline: float) -> Host | Guest:
         return host
     told = exchange(place, None, deadline)
     if told is None:
-        raise _timed_out([0], max(deadline - time.monotonic(), 0))
+        raise _timed_out([0], timeout)
     token, addresses = json.loads(told)
     return Guest(token, place.rank, [(name, port) for name, port in addresses])
 

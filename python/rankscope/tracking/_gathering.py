@@ -97,7 +97,7 @@ class Host:
         call = int(message["call"])
         with self._changed:
             if call <= self._over.get("call", 0):
-                self._send(peer.rank, {**self._over, "call": call, "late": True})
+                self._send(peer.rank, {**self._over, "call": call, "late": call < self._over["call"]})
                 return
             self._messages.setdefault(call, {})[peer.rank] = message["value"]
             self._changed.notify_all()
