@@ -19,14 +19,11 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import rankscope
 from rankscope._recorder import _warn
 from rankscope.tracking import _files, _host, _outcome, _place, _store
-
-if TYPE_CHECKING:
-    from rankscope.tracking._collective import Reduce
 
 __all__ = [
     "Job",
@@ -47,8 +44,6 @@ __all__ = [
     "set_tag",
     "start_run",
 ]
-
-Status = Literal["FINISHED", "FAILED", "KILLED"]
 
 
 @dataclass(frozen=True)
@@ -190,7 +185,7 @@ def _active() -> str | None:
     return None if active is None else str(active.info.run_id)
 
 
-def end_run(status: Status = "FINISHED") -> None:
+def end_run(status: Literal["FINISHED", "FAILED", "KILLED"] = "FINISHED") -> None:
     """Ends the run that `start_run` made; from one that others share this process only detaches. In a driver without
     a run of its own: ends the run that `create_run` made."""
     words = {"FINISHED": "completed", "FAILED": "exit_code", "KILLED": "terminated"}
@@ -288,7 +283,11 @@ def log_metrics(metrics: Mapping[str, Any], step: int = 0) -> None:
 
 
 def log_metrics_collective(
-    metrics: Mapping[str, Any], step: int = 0, reduce: Reduce = "mean", *, timeout: float = 300.0
+    metrics: Mapping[str, Any],
+    step: int = 0,
+    reduce: Literal["mean", "sum", "min", "max"] = "mean",
+    *,
+    timeout: float = 300.0,
 ) -> dict[str, float]:
     """Called by every rank: reduces over all of them, and rank 0 writes the result, which every rank gets. If a rank
     does not call within `timeout` seconds, all others get a TimeoutError that names it."""

@@ -17,12 +17,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 from rankscope.tracking._gathering import PAUSE, Guest, Host
 from rankscope.tracking._place import Place, job_key
 
-Reduce = Literal["mean", "sum", "min", "max"]
 REDUCTIONS: dict[str, Callable[[Iterable[float]], float]] = {
     "mean": statistics.fmean,
     "sum": math.fsum,
@@ -39,7 +38,7 @@ _meeting: Host | Guest | None = None
 _calls = 0
 
 
-def reduced(place: Place, metrics: Mapping[str, float], reduce: Reduce, timeout: float) -> dict[str, float]:
+def reduced(place: Place, metrics: Mapping[str, float], reduce: str, timeout: float) -> dict[str, float]:
     """Of each key over the ranks that gave it; the same on every rank. TimeoutError names who did not call."""
     global _meeting, _calls
     if reduce not in REDUCTIONS:
