@@ -6,7 +6,6 @@ torch's, Ray's and MPI's process groups are not here: they only tell rank, size 
 import json
 import math
 import signal
-import time
 
 import pytest
 from conftest import need
@@ -276,6 +275,23 @@ def test_reduced_values_are_exact(server, tmp_path):
     assert all([float(line) for line in out.split()] == expected for _, out, _ in results)
 
 
+def test_who_is_missing_is_known_however_late_rank_0_called(server, tmp_path):
+    program = """
+    import time
+    from rankscope import tracking
+    run = tracking.start_run()
+    if run.rank == 2:
+        time.sleep(12)
+    else:
+        time.sleep(3 if run.rank == 0 else 0)
+        tracking.log_metrics_collective({"v": 1.0}, timeout=5)
+    """
+    env = made_run(server, tmp_path)
+    results = ranks.job(program, 3, cwd=tmp_path, **env)
+    for rank in (0, 1):
+        assert "rank 2 did not call within 5 s" in results[rank][2]
+
+
 @pytest.mark.parametrize("silent", [(0,), (1,), (1, 3)])
 def test_a_rank_that_never_calls_is_named(server, tmp_path, silent):
     program = f"""
@@ -303,8 +319,7 @@ def test_a_stranger_on_the_port_is_not_let_in(server, tmp_path):
     from rankscope.tracking._gathering import Guest, Host
 
     host = Host("a")
-    deadline = time.monotonic() + 1
-    assert Guest("b", 1, [("127.0.0.1", host.port)]).ask(1, {}, deadline) is None
+    assert Guest("b", 1, [("127.0.0.1", host.port)]).ask(1, {}, timeout=1) is None
     assert host.gather(1, {1}, 0) == {}
 
 

@@ -60,8 +60,7 @@ def reduced(place: Place, metrics: Mapping[str, float], reduce: str, timeout: fl
         result = {} if missing else _over_ranks([metrics, *gathered.values()], REDUCTIONS[reduce])
         _meeting.answer(_calls, {"missing": missing, "result": result})
     else:
-        # Rank 0 may have begun to wait later than this one, and then knows better who is missing.
-        answer = _meeting.ask(_calls, dict(metrics), deadline + min(timeout, 5.0))
+        answer = _meeting.ask(_calls, dict(metrics), max(deadline - time.monotonic(), 0))
         if answer is None:
             raise _timed_out([0], timeout)
         missing, result = answer["missing"], answer["result"]

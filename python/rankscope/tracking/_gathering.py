@@ -23,6 +23,8 @@ LONGEST = 1 << 20
 # A peer that does not take what is sent is gone.
 PATIENCE = 10.0
 PAUSE = 0.1
+# What an answer takes longer than rank 0 waits.
+ON_THE_WAY = 5.0
 
 
 class Host:
@@ -35,6 +37,7 @@ class Host:
         self._changed = threading.Condition()
         self._messages: dict[int, dict[int, Any]] = {}
         self._peers: dict[int, _Peer] = {}
+        self._current = 0
         self._over: dict[str, Any] = {}
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -43,6 +46,9 @@ class Host:
     def gather(self, call: int, ranks: set[int], deadline: float) -> dict[int, Any]:
         """What these ranks sent for this call; after the deadline what came until then."""
         with self._changed:
+            self._current = call
+            for rank in self._messages.get(call, {}):
+                self._send(rank, {"call": call, "begun": True})
             while ranks - self._messages.get(call, {}).keys():
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -100,6 +106,8 @@ class Host:
                 self._send(peer.rank, {**self._over, "call": call, "late": call < self._over["call"]})
                 return
             self._messages.setdefault(call, {})[peer.rank] = message["value"]
+            if call == self._current:
+                self._send(peer.rank, {"call": call, "begun": True})
             self._changed.notify_all()
 
 
@@ -131,8 +139,10 @@ class Guest:
         self._addresses = addresses
         self._peer: _Peer | None = None
 
-    def ask(self, call: int, value: object, deadline: float) -> dict[str, Any] | None:
-        """Rank 0's answer to this call; None: it did not answer until the deadline."""
+    def ask(self, call: int, value: object, timeout: float) -> dict[str, Any] | None:
+        """Rank 0's answer to this call; None: it did not begin that call in time. Once it has, it waits as long
+        itself, and knows who is missing."""
+        deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             try:
                 peer = self._peer = self._peer or self._connect(deadline)
@@ -140,8 +150,11 @@ class Guest:
                 while True:
                     peer.socket.settimeout(max(deadline - time.monotonic(), 0.001))
                     for answer in peer.read():
-                        if answer["call"] == call:
+                        if answer["call"] != call:
+                            continue
+                        if "begun" not in answer:
                             return dict(answer)
+                        deadline = time.monotonic() + timeout + ON_THE_WAY
             except (OSError, ValueError, KeyError, TypeError):
                 self._peer = None
                 time.sleep(min(PAUSE, max(deadline - time.monotonic(), 0)))
