@@ -16,7 +16,7 @@ from support.mlflow_server import free_port
 pytest.importorskip("rankscope", reason="needs the wheel: `make test` installs it")
 
 # All ranks call once; then one of them does not.
-CALLS = """
+CALLS = r"""
 import time
 from rankscope.tracking import _collective, _place
 def calls(silent):
