@@ -460,6 +460,24 @@ def test_every_rank_records_and_rank_0_writes_the_training(server, tmp_path):
     assert not any("not in a container" in err for _, _, err in results)
 
 
+def test_a_process_groups_rank_is_the_recorders_too(server, tmp_path):
+    """No variable tells a rank, as in a plain worker of Ray Train."""
+    env = made_run(server, tmp_path)
+    program = """
+    import time
+    from rankscope import tracking
+    from rankscope.tracking import _place
+    _place._of_ray = lambda: _place.Place(5, 8, "ray")
+    tracking.enable_system_metrics(interval=0.1, window=0.5)
+    with tracking.start_run():
+        time.sleep(1.5)
+    """
+    _, _, err = ranks.end(ranks.start(program, cwd=tmp_path, **env))
+    found = keys(server, env["MLFLOW_RUN_ID"])
+    assert "system/rank_5/process_rss_megabytes" in found, err
+    assert not any(key.startswith("system/rank_0/") for key in found)
+
+
 def test_on_a_bare_host_one_line_says_what_more_ranks_add(server, tmp_path, v1_host):
     env = made_run(server, tmp_path)
     results = ranks.job(RECORDED, 2, cwd=tmp_path, BARE=1, **env)

@@ -97,6 +97,8 @@ def start(
     run_id: str | None = None,
     tracking_uri: str | None = None,
     *,
+    rank: int | None = None,
+    world_size: int | None = None,
     interval: float = 1.0,
     window: float = 10.0,
     store: str | os.PathLike[str] | None = None,
@@ -123,6 +125,8 @@ def start(
     window = _within("window", window, 0.1, 3600.0, 10.0, strict)
     grace = _within("grace", grace, 0.0, 3600.0, 10.0, strict)
     options: dict[str, object] = {
+        "rank": rank,
+        "world_size": world_size,
         "interval": interval,
         "window": window,
         "store": os.fspath(store) if store is not None else os.environ.get("RANKSCOPE_STORE") or None,

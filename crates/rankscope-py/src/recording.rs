@@ -23,6 +23,9 @@ struct Options {
     local: bool,
     run_id: Option<String>,
     tracking_uri: Option<String>,
+    /// Known from elsewhere than a launcher's variables.
+    rank: Option<u32>,
+    world_size: Option<u32>,
     interval: f64,
     window: f64,
     store: Option<PathBuf>,
@@ -119,7 +122,9 @@ fn start(options: Options) -> std::io::Result<Recording> {
         json: false,
         verbose: false,
     };
-    let job = env_vars::Job::ours();
+    let mut job = env_vars::Job::ours();
+    job.rank = options.rank.or(job.rank);
+    job.world_size = options.world_size.or(job.world_size);
     let key = job.key.clone().unwrap_or_else(fresh_token);
     let mut delivering = Delivering::prepare(&config.mlflow, options.run_id.or_else(|| job.run_id.clone()));
     delivering.plan.in_process = true;

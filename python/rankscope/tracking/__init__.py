@@ -263,11 +263,14 @@ def _start_recorder(run: Run) -> None:
     if _state.metrics is None or (_state.recorder is not None and _state.recorder.active):
         return
     options = dict(_state.metrics)
+    place = _place.find()
     if options.pop("all_ranks"):
-        if run.rank == 0 and _place.find().world_size > 1 and _host.is_bare():
+        if place.rank == 0 and place.world_size > 1 and _host.is_bare():
             print(_host.BARE, file=sys.stderr)
-    elif run.rank > 0:
+    elif place.rank > 0:
         return
+    if place.world_size > 1:
+        options.update(rank=place.rank, world_size=place.world_size)
     _state.recorder = rankscope.start(run.run_id, **options)
 
 
