@@ -64,7 +64,7 @@ lint: wheel
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy --strict python/rankscope
-	$(VENV)/bin/stubtest rankscope
+	$(VENV)/bin/stubtest --mypy-config-file pyproject.toml rankscope
 
 # No sanitizer: there is no unsafe code where hostile bytes are read, and without one the stable compiler does. What is
 # found new goes to .cache; a failing input is named, and kept in fuzz/artifacts.
