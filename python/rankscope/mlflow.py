@@ -11,11 +11,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-import warnings
 from typing import Any
 
 import rankscope
 from rankscope import _recorder
+from rankscope.tracking import _place
 
 _MODULE = "mlflow.system_metrics.system_metrics_monitor"
 _CLASS = "SystemMetricsMonitor"
@@ -31,11 +31,7 @@ def install(compat: bool = False) -> None:
     global _original, _compat
     problem = _problem()
     if problem is not None:
-        warnings.warn(
-            f"rankscope.mlflow.install: {problem}; MLflow records as before",
-            rankscope.RankscopeWarning,
-            stacklevel=2,
-        )
+        _recorder._warn(f"rankscope.mlflow.install: {problem}; MLflow records as before")
         return
     _compat = compat
     if _original is None:
@@ -85,7 +81,7 @@ class Monitor:
         self._recorder: rankscope.Recorder | None = None
         interval = settings.MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL.get() or sampling_interval
         samples = settings.MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING.get() or samples_before_logging
-        self._options: dict[str, Any] = {}
+        self._options: dict[str, Any] = _place.for_recorder(_place.find())
         if interval:
             self._options["interval"] = float(interval)
         if interval or samples:

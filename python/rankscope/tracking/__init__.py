@@ -269,9 +269,7 @@ def _start_recorder(run: Run) -> None:
             print(_host.BARE, file=sys.stderr)
     elif place.rank > 0:
         return
-    if place.world_size > 1:
-        options.update(rank=place.rank, world_size=place.world_size)
-    _state.recorder = rankscope.start(run.run_id, **options)
+    _state.recorder = rankscope.start(run.run_id, **options, **_place.for_recorder(place))
 
 
 def log_metric(key: str, value: Any, step: int = 0) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rankscope._recorder import _warn
 
@@ -23,6 +23,11 @@ class Place(NamedTuple):
 
 def find() -> Place:
     return _of_torch() or _of_ray() or _of_mpi() or _of_launcher()
+
+
+def for_recorder(place: Place) -> dict[str, Any]:
+    """Arguments of `rankscope.start`; none for a process that is alone."""
+    return {"rank": place.rank, "world_size": place.world_size} if place.world_size > 1 else {}
 
 
 def _of_torch() -> Place | None:
