@@ -41,7 +41,6 @@ test: $(VENV)/ready $(VENV)/mlflow tools wheel
 
 # The first line fails where this MLflow is not there; pytest would skip.
 test-mlflow2: $(VENV2)/ready
-	$(call install,$(VENV2))
 	$(VENV2)/bin/python -c 'import mlflow; assert mlflow.__version__.startswith("2."), mlflow.__version__'
 	$(CARGO) build --workspace --bins --examples
 	$(VENV2)/bin/pip install --quiet --no-deps --config-settings profile=dev .
@@ -96,10 +95,8 @@ bench-crash: $(VENV)/ready $(VENV)/mlflow
 
 # The module and the command, into the environment of the tests. maturin is looked for in PATH.
 wheel: $(VENV)/ready
-	$(call install,$(VENV))
-
-install = PATH="$(CURDIR)/$(1)/bin:$$PATH" $(1)/bin/pip install --quiet --no-build-isolation --no-deps \
-    --config-settings profile=$(or $(PROFILE),dev) .
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pip install --quiet --no-build-isolation --no-deps \
+	    --config-settings profile=$(or $(PROFILE),dev) .
 
 $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 	$(PYTHON) -m venv $(VENV)
