@@ -21,7 +21,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)/release/rankscope
 FUZZ_TOOLS := .cache/cargo-fuzz
 FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
 
-.PHONY: demo demo-mlflow test test-mlflow2 test-v2 test-v2-old lint bench bench-crash fuzz tools
+.PHONY: demo demo-mlflow test test-mlflow2 test-v2 test-v2-old lint bench bench-crash fuzz tools wheel
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -32,7 +32,7 @@ demo-mlflow: $(VENV)/mlflow
 	$(CARGO) build --release --quiet
 	@RANKSCOPE_BIN=$(BUILT) PYTHON=$(VENV)/bin/python examples/demo_mlflow.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
 
-test: $(VENV)/ready $(VENV)/mlflow tools
+test: $(VENV)/ready $(VENV)/mlflow tools wheel
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace --bins --examples
 	$(VENV)/bin/pytest tests $(PYTEST_ARGS)
@@ -43,7 +43,8 @@ test: $(VENV)/ready $(VENV)/mlflow tools
 test-mlflow2: $(VENV2)/ready
 	$(VENV2)/bin/python -c 'import mlflow; assert mlflow.__version__.startswith("2."), mlflow.__version__'
 	$(CARGO) build --workspace --bins --examples
-	$(VENV2)/bin/pytest $(wildcard tests/test_mlflow_*.py) tests/test_audit.py $(PYTEST_ARGS)
+	$(VENV2)/bin/pip install --quiet --no-deps --config-settings profile=dev .
+	$(VENV2)/bin/pytest $(wildcard tests/test_mlflow_*.py) tests/test_audit.py tests/test_python_mlflow.py $(PYTEST_ARGS)
 
 test-v2: $(VENV)/ready
 	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils
@@ -54,13 +55,15 @@ test-v2: $(VENV)/ready
 test-v2-old:
 	$(MAKE) test-v2 V2_SUITE=bullseye-security
 
-lint: $(VENV)/ready
+lint: wheel
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets -- -D warnings
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy --strict python/rankscope
+	$(VENV)/bin/stubtest --mypy-config-file pyproject.toml rankscope
 
 # No sanitizer: there is no unsafe code where hostile bytes are read, and without one the stable compiler does. What is
 # found new goes to .cache; a failing input is named, and kept in fuzz/artifacts.
@@ -77,16 +80,23 @@ fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz
 $(FUZZ_TOOLS)/bin/cargo-fuzz:
 	$(CARGO) install cargo-fuzz --version 0.13.2 --locked --quiet --root $(FUZZ_TOOLS)
 
-bench: $(VENV)/ready tools
+bench: $(VENV)/mlflow tools
 	$(CARGO) build --release --quiet --bins --example tight_loop
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/sample_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/tree_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/wall_time.py
+	$(MAKE) wheel PROFILE=release
+	$(VENV)/bin/python bench/in_process.py
 	$(MAKE) test-v2-old
 
 bench-crash: $(VENV)/ready $(VENV)/mlflow
 	$(CARGO) build --quiet
 	RANKSCOPE_CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) $(VENV)/bin/pytest tests/test_crash.py -s -k random $(PYTEST_ARGS)
+
+# The module and the command, into the environment of the tests. maturin is looked for in PATH.
+wheel: $(VENV)/ready
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pip install --quiet --no-build-isolation --no-deps \
+	    --config-settings profile=$(or $(PROFILE),dev) .
 
 $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 	$(PYTHON) -m venv $(VENV)

@@ -10,7 +10,7 @@ const HEAD: &str = "\
 Made of the table in `crates/rankscope-core/src/series.rs`; a test fails when the two differ, and rewrites this file
 with `RANKSCOPE_BLESS=1 cargo test -p rankscope --test it metrics_page`.
 
-A name begins with its scope: whose resource the number measures (`training_step` measures none). `system/<subject>/<name>` is the key in MLflow, where
+A name begins with its scope: whose resource the number measures (`training_step` and `training_epoch` measure none). `system/<subject>/<name>` is the key in MLflow, where
 the subject says which identity of that scope. Two readings with one identity are the same thing, and are written once.
 A value that is not there is missing with a reason, never 0.
 

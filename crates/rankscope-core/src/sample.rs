@@ -54,6 +54,28 @@ pub struct Sample {
     pub rdma: Raw<Vec<InterfaceBytes>>,
     pub file_systems: Vec<FileSystem>,
     pub processes: Measured<Processes>,
+    pub training: Training,
+}
+
+/// What the training's own process has marked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Training {
+    pub step: Option<i64>,
+    pub epoch: Option<i64>,
+    /// Since the sample before, oldest first.
+    pub phases: Vec<PhaseChange>,
+}
+
+/// One phase of the training ended, another began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhaseChange {
+    pub boottime_ns: u64,
+    pub begun: Option<String>,
+    pub ended: Option<String>,
+    pub step: Option<i64>,
+    pub epoch: Option<i64>,
+    /// Of the process that marked it.
+    pub pid: u32,
 }
 
 /// Node-wide files of /proc.

@@ -356,9 +356,11 @@ series! {
         "bytes handed to write calls, whatever they went to",
         not "disk traffic";
 
-    TRAINING_STEP = "training_step", "steps", Counter, Process, Core, "the steps of a metric that the script logs to its MLflow run", "",
-        "step of the training: that of the newest point at or before the window's last reading; written by rank 0 alone, after the job's end, at the same times and steps as its other series",
-        not "the step of the other series, which is seconds; nor exact between two points: it stays at what was logged last";
+    TRAINING_STEP = "training_step", "steps", Counter, Process, Core, "rankscope.mark(step=…), else the steps of a metric that the script logs to its MLflow run", "",
+        "step of the training: the newest that was marked before the reading; where nothing is marked, that of the newest point that was logged at or before the window's last reading: written by rank 0 alone, after the job's end, at the same times and steps as its other series",
+        not "the step of the other series, which is seconds; nor exact between two logged points: it stays at what was logged last";
+    TRAINING_EPOCH = "training_epoch", "epochs", Counter, Process, Core, "rankscope.mark(epoch=…)", "",
+        "epoch of the training: the newest that was marked before the reading";
 }
 
 /// The series of that name, labels not filled in.
@@ -381,7 +383,8 @@ mod tests {
                 filled.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'),
                 "{filled}"
             );
-            let says_its_scope = filled.starts_with(series.scope.as_str()) || filled == TRAINING_STEP.name;
+            // A training's step is nobody's resource.
+            let says_its_scope = filled.starts_with(series.scope.as_str()) || filled.starts_with("training_");
             assert!(says_its_scope, "{filled} does not say its scope");
         }
     }
@@ -389,9 +392,9 @@ mod tests {
     #[test]
     fn core_series_stay_within_their_budget() {
         let core = |scopes: &[Scope]| {
-            // The step of the training is one key a run.
-            let core = ALL.iter().filter(|s| s.class == Class::Core && s.name != TRAINING_STEP.name);
-            let core = core.filter(|s| scopes.contains(&s.scope));
+            let core = ALL.iter().filter(|s| s.class == Class::Core && scopes.contains(&s.scope));
+            // Only where a training marks them.
+            let core = core.filter(|s| !s.name.starts_with("training_"));
             core.map(|s| 1 + usize::from(s.with_max())).sum::<usize>()
         };
         // A container has its network either as a pod or as the node, never both.

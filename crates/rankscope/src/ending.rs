@@ -46,8 +46,8 @@ pub struct Seen {
     /// `node_oom_kills` before the start.
     pub node_kills_before: Option<u64>,
     pub start_unix_ms: i64,
-    /// The end of what the job wrote to stderr, under `--tee`.
-    pub stderr_tail: Option<String>,
+    /// As the job itself told it.
+    pub traceback: Option<Traceback>,
 }
 
 pub fn ending(seen: Seen) -> Ending {
@@ -57,8 +57,7 @@ pub fn ending(seen: Seen) -> Ending {
     evidence.oom.node_kills =
         node_oom_kills().zip(seen.node_kills_before).map(|(now, then)| now.saturating_sub(then));
     if evidence.exit != Exit::Code(0) {
-        evidence.traceback = error_file(seen.start_unix_ms)
-            .or_else(|| Traceback::last_in(&seen.stderr_tail.unwrap_or_default(), "--tee"));
+        evidence.traceback = error_file(seen.start_unix_ms).or(seen.traceback);
     }
     decide(&evidence)
 }

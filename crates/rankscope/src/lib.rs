@@ -10,6 +10,7 @@ pub mod ending;
 pub mod env_vars;
 pub mod kernel_file;
 pub mod machine;
+pub mod marks;
 pub mod mlflow;
 pub mod near;
 pub mod printer;
@@ -39,7 +40,7 @@ use sources::Options;
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.collect();
     if args.first().is_some_and(|name| name == probe::NAME) {
-        return probe::serve();
+        return probe::serve(args.get(1).is_some_and(|word| word == probe::ORPHAN));
     }
     if let Some(name) = args.first().filter(|name| *name == tee::NAME || *name == tee::NAME_TERMINAL) {
         return tee::serve(name == tee::NAME_TERMINAL);

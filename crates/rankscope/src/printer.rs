@@ -1,6 +1,9 @@
 //! The only place that prints: data on stdout, words on stderr. A reader that went away is no error.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -14,12 +17,15 @@ pub fn data(text: &str) {
 
 /// A word to the person at the terminal.
 pub fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "rankscope: {text}");
+    block(&format!("rankscope: {text}"));
 }
 
 /// Several lines to the person at the terminal, as they are.
 pub fn block(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    // Without std's lock: a process that is forked while another thread holds it could never say anything.
+    // SAFETY: only written to, and never closed by us.
+    let mut stderr = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDERR_FILENO) });
+    let _ = stderr.write_all(format!("{text}\n").as_bytes());
 }
 
 /// How far long work is, on stderr: a bar on a terminal, else a line now and then.

@@ -15,6 +15,7 @@ use rankscope_core::window::Windows;
 use crate::ceiling::{CpuCeiling, cpu_ceiling};
 use crate::clock::RunStart;
 use crate::machine::Machine;
+use crate::marks;
 use crate::mlflow::sink::Waker;
 use crate::near::{self, Near, Notes, Tell};
 use crate::probe::Client;
@@ -38,6 +39,8 @@ pub struct Config {
     pub run_start: RunStart,
     /// Who delivers, if somebody does.
     pub waker: Option<Waker>,
+    /// Where the training marks what it is at.
+    pub marks: Option<marks::Reader>,
 }
 
 /// A running sampler.
@@ -104,7 +107,8 @@ struct Loop {
 
 impl Loop {
     fn new(config: Config, probe: Option<Client>, writer: Writer, near: Near) -> Loop {
-        let sources = Sources::new(Machine::live(), config.options, probe);
+        let mut sources = Sources::new(Machine::live(), config.options, probe);
+        sources.marks = config.marks;
         writer.note("node", sources.host.node_name.clone());
         Loop {
             interval: config.interval,
@@ -156,6 +160,9 @@ impl Loop {
         if let Some(window) = self.windows.close() {
             self.closed += 1;
             self.writer.window(window);
+        }
+        if let Some(lost) = self.sources.marks.as_ref().map(|marks| marks.lost).filter(|lost| *lost > 0) {
+            self.writer.note("dropped_phases", lost.to_string());
         }
         let ceiling = self.previous.as_ref().and_then(|sample| cpu_ceiling(&self.sources, sample));
         Recording {
@@ -209,6 +216,9 @@ impl Loop {
         }
         let notes = Notes { writer: &self.writer, interval: self.hurried() };
         self.near.tell(&judged, &sample, &self.sources, &notes);
+        if !sample.training.phases.is_empty() {
+            self.writer.events(marks::events(&sample));
+        }
         self.collector.add(&sample, &self.readings);
         self.watch.add(&sample);
         let previous = self.previous.replace(sample);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::StoredSeries;
 use super::names::{Subjects, key};
-use crate::series::{Scope, TRAINING_STEP};
+use crate::series::Scope;
 
 /// Servers take more, but a tag is read by people.
 const MAX_TAG: usize = 500;
@@ -67,7 +67,7 @@ pub fn describe<'a>(known: &'a Provenance, subjects: &'a Subjects) -> Vec<Descri
 pub fn family(series: &StoredSeries) -> &str {
     let name = series.name.as_str();
     match series.scope {
-        _ if name == TRAINING_STEP.name => "training",
+        _ if name.starts_with("training_") => "training",
         Scope::Rootfs | Scope::Process => series.scope.as_str(),
         Scope::Mount => {
             ["_usage_", "_available_"].iter().find_map(|cut| name.rfind(cut)).map_or(name, |at| &name[..at])

@@ -9,6 +9,7 @@ mod memory;
 mod network;
 mod node;
 mod process;
+mod training;
 
 use std::sync::Arc;
 
@@ -75,6 +76,7 @@ pub fn rates(previous: Option<&Sample>, current: &Sample, running: &mut Running,
     network::rdma(&interval, out);
     file_system::rates(current, out);
     process::rates(&interval, running, out);
+    training::rates(current, running, out);
 }
 
 /// Two samples and the time between them.
@@ -231,7 +233,7 @@ impl Running {
 mod tests {
     use super::*;
     use crate::parse::node::CpuTimes;
-    use crate::sample::{Network, Node, Units};
+    use crate::sample::{Network, Node, Training, Units};
     use crate::series::Scope;
 
     fn origin(source: &str) -> Arc<Origin> {
@@ -272,6 +274,7 @@ mod tests {
             rdma: raw(Vec::new()),
             file_systems: Vec::new(),
             processes: Err(none()),
+            training: Training::default(),
         }
     }
 
@@ -378,9 +381,9 @@ mod tests {
     fn every_series_is_given_or_missing_with_a_reason() {
         let mut out = Readings::default();
         rates(None, &sample(1), &mut Running::default(), &mut out);
-        // Not read from this machine.
+        // Nothing is missing where nobody marks a training.
         let elsewhere = |s: &Series| {
-            s.name.contains("<label>") || s.scope == Scope::Rootfs || s.name == series::TRAINING_STEP.name
+            s.name.contains("<label>") || s.scope == Scope::Rootfs || s.name.starts_with("training_")
         };
         for series in series::ALL.iter().filter(|s| !elsewhere(s)) {
             if series.name.starts_with("node_network") {

@@ -6,17 +6,20 @@ mod summary;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rankscope_core::ending::{Asked, Ending, Exit};
+use rankscope_core::ending::{Asked, Ending, Exit, Traceback};
+use rankscope_core::summary::Summary;
 
 use delivering::Delivering;
 pub use delivering::MlflowOptions;
 
+use crate::ceiling::CpuCeiling;
 use crate::earlier::{self, Attempt};
-use crate::mlflow::sink::Sink;
+use crate::marks;
+use crate::mlflow::sink::{Outcome, Sink};
 use crate::probe::Client;
 use crate::sampler::{Recording, Sampler};
 use crate::sources::{Options, Target};
-use crate::store::{self, About, Writer};
+use crate::store::{self, About, Finished, Writer};
 use crate::{clock, ending, env_vars, printer, sampler};
 
 pub struct Config {
@@ -38,6 +41,8 @@ pub struct Subject {
     pub job: env_vars::Job,
     /// The KEY, also of a recorder that stands alone.
     pub key: String,
+    /// Where the training marks what it is at.
+    pub marks: Option<marks::Reader>,
     pub start_unix_ms: i64,
     pub start_boottime_ns: u64,
 }
@@ -48,8 +53,8 @@ pub struct End {
     /// The call that told of it.
     pub told_by: &'static str,
     pub asked: Option<Asked>,
-    /// The end of what the job wrote to stderr, under `--tee`.
-    pub stderr_tail: Option<String>,
+    /// As the job itself told it.
+    pub traceback: Option<Traceback>,
 }
 
 /// The last sample of a job that has ended may take this long.
@@ -84,6 +89,7 @@ impl Recorder {
             start_boottime_ns: subject.start_boottime_ns,
             run_start,
             waker: sink.as_ref().map(Sink::waker),
+            marks: subject.marks,
         };
         let sampler = Sampler::start(settings, probe, writer).inspect_err(|error| {
             printer::say(&format!("nothing is recorded: no thread could be started ({error})"));
@@ -97,48 +103,89 @@ impl Recorder {
         self.recording = self.sampler.take().and_then(|sampler| sampler.finish(LAST_SAMPLE));
     }
 
-    /// Closes the record, delivers what is left, and tells; all in all within the grace. `None`: the process goes on.
-    pub fn finish(self, config: &Config, end: Option<End>) {
-        let deadline = Instant::now() + config.grace;
-        let exit = end.as_ref().map_or(Exit::Unseen, |end| end.exit);
-        let ending = end.map(|end| {
-            ending::ending(ending::Seen {
-                exit: end.exit,
-                told_by: end.told_by,
-                asked: end.asked,
-                samples: self.recording.as_ref().map(|r| r.seen.clone()),
-                node_kills_before: self.node_kills_before,
-                start_unix_ms: self.start_unix_ms,
-                stderr_tail: end.stderr_tail,
-            })
+    /// What the end was, from everything that was seen.
+    pub fn explain(&self, end: End) -> Ending {
+        ending::ending(ending::Seen {
+            exit: end.exit,
+            told_by: end.told_by,
+            asked: end.asked,
+            samples: self.recording.as_ref().map(|r| r.seen.clone()),
+            node_kills_before: self.node_kills_before,
+            start_unix_ms: self.start_unix_ms,
+            traceback: end.traceback,
+        })
+    }
+
+    /// Closes the record and delivers what is left, within the grace. `None`: the process goes on.
+    pub fn close(self, grace: Duration, ending: Option<Ending>) -> Closed {
+        let deadline = Instant::now() + grace;
+        let recorded = self.recording.map(|recording| {
+            recording.writer.event(ending.as_ref().map_or_else(ending::unwatched, ending::event));
+            Recorded {
+                summary: recording.summary,
+                windows: recording.windows,
+                ceiling: recording.ceiling,
+                // A disk that fails must leave time to tell the server.
+                finished: recording.writer.finish(ending.as_ref().map(stored), grace / 2),
+            }
         });
+        Closed { recorded, mlflow: self.sink.map(|sink| sink.finish(ending, deadline)) }
+    }
+
+    /// The same, and tells.
+    pub fn finish(self, config: &Config, end: Option<End>) {
+        let exit = end.as_ref().map_or(Exit::Unseen, |end| end.exit);
+        let ending = end.map(|end| self.explain(end));
         ending.iter().for_each(ending::write_termination_log);
-        let Some(recording) = self.recording else {
-            printer::say("the last sample did not come in time; the record ends before it");
-            let outcome = self.sink.map(|sink| sink.finish(ending, deadline));
-            outcome
-                .into_iter()
-                .flat_map(|o| o.problem.into_iter().chain(o.urls))
-                .for_each(|line| printer::say(&line));
+        let program = self.program.clone();
+        let closed = self.close(config.grace, ending.clone());
+        let Some(recorded) = closed.recorded else {
+            printer::say(NO_LAST_SAMPLE);
+            let outcome = closed.mlflow.into_iter();
+            outcome.flat_map(|o| o.problem.into_iter().chain(o.urls)).for_each(|line| printer::say(&line));
             return;
         };
-        recording.writer.event(ending.as_ref().map_or_else(ending::unwatched, ending::event));
-        // A disk that fails must leave time to tell the server.
-        let finished = recording.writer.finish(ending.as_ref().map(stored), config.grace / 2);
         let facts = summary::Facts {
-            program: self.program,
-            summary: recording.summary,
-            windows: recording.windows,
-            ceiling: recording.ceiling,
+            program,
+            summary: recorded.summary,
+            windows: recorded.windows,
+            ceiling: recorded.ceiling,
             exit,
-            finished,
-            mlflow: self.sink.map(|sink| sink.finish(ending.clone(), deadline)),
+            finished: recorded.finished,
+            mlflow: closed.mlflow,
             ending,
         };
         match config.json {
             true => printer::block(&summary::json(&facts).to_string()),
             false => printer::block(&summary::text(&facts)),
         }
+    }
+}
+
+const NO_LAST_SAMPLE: &str = "the last sample did not come in time; the record ends before it";
+
+/// A recording that is over.
+pub struct Closed {
+    /// `None`: its last sample did not come.
+    recorded: Option<Recorded>,
+    mlflow: Option<Outcome>,
+}
+
+struct Recorded {
+    summary: Summary,
+    windows: u64,
+    ceiling: Option<CpuCeiling>,
+    finished: Finished,
+}
+
+impl Closed {
+    /// What did not go well, a line each.
+    pub fn problems(self) -> Vec<String> {
+        let record = match self.recorded {
+            Some(recorded) => recorded.finished.problem,
+            None => Some(NO_LAST_SAMPLE.to_owned()),
+        };
+        record.into_iter().chain(self.mlflow.and_then(|outcome| outcome.problem)).collect()
     }
 }
 

@@ -2,10 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+
+use rankscope_core::ending::Traceback;
 
 use super::record::delivering::{Delivering, Job};
 use super::record::{self, End, Recorder, Subject};
+use crate::marks::{self, Ring};
 use crate::probe::Client;
 use crate::sources::Target;
 use crate::supervise;
@@ -40,8 +44,13 @@ pub fn run(config: Config) -> u8 {
     let told =
         Job { key: &key, rank: job.rank.unwrap_or(0), program: &program, start_unix_ms: clock::unix_ms() };
     delivering.tell_job(&told, config.export_run_id);
+    delivering.problems.iter().for_each(|problem| printer::say(problem));
+    let marks = Ring::shared().ok().map(|ring| marks::Reader::new(Arc::new(ring)));
     let mut tee = tee(&config);
     let (start_unix_ms, start_boottime_ns) = (clock::unix_ms(), clock::boottime_ns());
+    if let Some(path) = marks.as_ref().and_then(marks::Reader::path) {
+        delivering.overlay.push((marks::ENVIRONMENT, path));
+    }
     let stderr = tee.as_ref().and_then(Tee::stderr);
     let child = match supervise::start(&config.cmd, &delivering.overlay, stderr) {
         Ok(child) => {
@@ -58,14 +67,14 @@ pub fn run(config: Config) -> u8 {
         subreaper.err().inspect(|e| printer::say(&format!("orphans of the job are not followed: {e}")));
     }
     let target = Target::Child(u32::try_from(child.pid()).unwrap_or(0));
-    let subject = Subject { target, program, job, key, start_unix_ms, start_boottime_ns };
+    let subject = Subject { target, program, job, key, marks, start_unix_ms, start_boottime_ns };
     let mut recorder = Recorder::start(&config.record, subject, delivering, probe.ok());
     let ended = child.wait(|| recorder.take_last_sample());
     let end = End {
         exit: ending::exit_of(&ended),
         told_by: "waitid",
         asked: ending::asked(&ended),
-        stderr_tail: tee.as_mut().map(|tee| tee.tail(LAST_WORDS)),
+        traceback: tee.as_mut().and_then(|tee| Traceback::last_in(&tee.tail(LAST_WORDS), "--tee")),
     };
     recorder.finish(&config.record, Some(end));
     ended.die_of_interrupt();

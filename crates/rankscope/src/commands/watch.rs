@@ -27,11 +27,13 @@ pub fn watch(config: &Config) -> Result<u8, String> {
     }
     let mut delivering = Delivering::prepare(&config.record.mlflow, job.run_id.clone());
     delivering.without_adoption();
+    delivering.problems.iter().for_each(|problem| printer::say(problem));
     let subject = Subject {
         target: Target::Process(process.pid()),
         program: process.program(),
         job,
         key,
+        marks: None,
         start_unix_ms: clock::unix_ms(),
         start_boottime_ns: clock::boottime_ns(),
     };
@@ -42,7 +44,7 @@ pub fn watch(config: &Config) -> Result<u8, String> {
             recorder.take_last_sample();
             let told = zombie.or_else(|| process.exit_of_reaped());
             let (exit, told_by) = told.unwrap_or((Exit::Hidden, "end of /proc/<pid>"));
-            Some(End { exit, told_by, asked: None, stderr_tail: None })
+            Some(End { exit, told_by, asked: None, traceback: None })
         }
         Woken::Asked => {
             recorder.take_last_sample();

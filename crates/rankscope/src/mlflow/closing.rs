@@ -53,7 +53,8 @@ impl Delivery {
         }
         let newest = self.targets.last().map(|t| t.run.id.clone());
         let of_child = self.who.of_own_child(&self.found);
-        runs.extend(of_child.into_iter().map(|run| (run.clone(), newest.as_ref() == Some(&run.id))));
+        let of_child = of_child.into_iter().filter(|_| !self.plan.in_process);
+        runs.extend(of_child.map(|run| (run.clone(), newest.as_ref() == Some(&run.id))));
         for (run, last) in &runs {
             // An end that nobody saw is no evidence against a FINISHED.
             let last = *last && end.reason != Reason::Lost;

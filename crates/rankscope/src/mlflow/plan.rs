@@ -19,6 +19,8 @@ pub struct Plan {
     /// Shortest window that is delivered; `None`: the record's.
     pub window_ms: Option<i64>,
     pub set_status: bool,
+    /// The script itself records: it may go on after us, and ends the runs that it made by itself.
+    pub in_process: bool,
 }
 
 impl Plan {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rankscope_core::gap::{Gap, Measured, Reason};
 use rankscope_core::sample::Space;
 
-use super::{ANSWER_BYTES, NAME};
+use super::{ANSWER_BYTES, NAME, ORPHAN};
 use crate::machine::gap_of;
 
 /// A question without an answer for so long makes the value `Late`.
@@ -20,7 +20,8 @@ const LATE_AFTER: Duration = Duration::from_secs(3);
 const ASK_EVERY: Duration = Duration::from_millis(900);
 
 pub struct Client {
-    helper: Child,
+    /// `None`: it is nobody's child.
+    helper: Option<Child>,
     /// `None` once the helper was told to end.
     requests: Option<File>,
     answers: File,
@@ -39,7 +40,27 @@ struct Path {
 impl Client {
     /// Starts the helper.
     pub fn start() -> io::Result<Client> {
-        let mut command = Command::new("/proc/self/exe");
+        Self::start_by(Command::new("/proc/self/exe"), Some)
+    }
+
+    /// Starts it from within another program; `rankscope` is our own.
+    pub fn start_orphan(rankscope: &std::path::Path) -> io::Result<Client> {
+        let mut command = Command::new(rankscope);
+        command.arg(ORPHAN);
+        Self::start_by(command, |mut parent| {
+            // Ends at once. Where nobody may wait for it, or somebody did, that is as good; it is not ours if it stays.
+            for _ in 0..1000 {
+                match parent.try_wait() {
+                    Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                    _ => return None,
+                }
+            }
+            let _ = parent.kill().and_then(|()| parent.wait());
+            None
+        })
+    }
+
+    fn start_by(mut command: Command, adopt: impl FnOnce(Child) -> Option<Child>) -> io::Result<Client> {
         command.arg0(NAME).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut helper = command.spawn()?;
         let missing = || io::Error::other("no pipe to the helper");
@@ -50,7 +71,7 @@ impl Client {
             unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
         }
         Ok(Client {
-            helper,
+            helper: adopt(helper),
             requests: Some(requests.into()),
             answers: answers.into(),
             asked: 0,
@@ -149,13 +170,18 @@ impl Client {
     }
 }
 
-/// The helper ends when its requests do. It is reaped here, since the init of a container may not do so; one that is
+/// The helper ends when its requests do, and when it is asked nothing: a forked child of the program that we are a guest
+/// in may hold the pipe open. It is reaped here, since the init of a container may not do so; one that is
 /// stuck in a mount is left alone.
 impl Drop for Client {
     fn drop(&mut self) {
-        self.requests = None;
+        if let Some(mut requests) = self.requests.take() {
+            // It may have ended, or be stuck.
+            let _ = requests.write(&[0]);
+        }
+        let Some(helper) = &mut self.helper else { return };
         for _ in 0..20 {
-            match self.helper.try_wait() {
+            match helper.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(1)),
                 _ => return,
             }

@@ -10,7 +10,11 @@ use std::sync::mpsc;
 const MAX_PATHS: usize = 64;
 
 /// Runs until the recorder closes its end. Called before any thread exists.
-pub fn serve() -> ExitCode {
+pub fn serve(orphan: bool) -> ExitCode {
+    // SAFETY: there is no other thread, so the new process can do everything.
+    if orphan && unsafe { libc::fork() } != 0 {
+        return ExitCode::SUCCESS;
+    }
     let name = CString::new(super::COMM).unwrap_or_default();
     // SAFETY: plain system calls, and the name ends with NUL. A session of its own keeps the terminal's signals away; descriptors that the job's
     // launcher left open must not stay open because of us, nor the directory that we stand in.

@@ -21,6 +21,7 @@ use rankscope_core::series::Scope;
 use crate::clock;
 use crate::kernel_file::{Buffer, KernelFile};
 use crate::machine::Machine;
+use crate::marks;
 use cgroup::Cgroups;
 use host::Host;
 
@@ -47,6 +48,8 @@ pub struct Sources {
     rdma: rdma::RdmaSource,
     file_systems: file_system::FileSystemSource,
     processes: Measured<process::ProcessSource>,
+    /// Of a training that can mark.
+    pub marks: Option<marks::Reader>,
     buffer: Buffer,
     resolved_at_ns: u64,
 }
@@ -96,6 +99,7 @@ impl Sources {
             rdma: rdma::RdmaSource::new(&machine, &host),
             file_systems: file_system::FileSystemSource::new(&machine, &host, &options, probe),
             processes: process::ProcessSource::new(&machine, &host, &options),
+            marks: None,
             buffer: Buffer::default(),
             resolved_at_ns: 0,
             machine,
@@ -138,6 +142,7 @@ impl Sources {
             self.file_systems.follow_open_files(&self.machine, &self.host, processes);
         }
         let file_systems = self.file_systems.answers(&self.machine, &self.host);
+        let training = self.marks.as_mut().map(marks::Reader::read).unwrap_or_default();
         let (unix_ms, boottime_ns) = self.now();
         Sample {
             unix_ms,
@@ -154,6 +159,7 @@ impl Sources {
             rdma,
             file_systems,
             processes,
+            training,
         }
     }
 

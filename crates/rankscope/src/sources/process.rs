@@ -164,9 +164,11 @@ impl ProcessSource {
             let file = KernelFile::open(machine, plain(&path));
             let text = file.read(buffer);
             let stat = text.as_ref().ok().and_then(|t| parse::stat(t).ok());
-            // Recorders are no part of the job: neither we nor a helper that the pid namespace's init inherited.
+            // Recorders are no part of the job: neither we nor a helper that the pid namespace's init inherited. But a
+            // job may record itself.
+            let recorder = pid == own && self.target != Target::Process(own);
             let ours = machine.is_live()
-                && (pid == own || stat.is_some_and(|s| s.comm == crate::probe::COMM.as_bytes()));
+                && (recorder || stat.is_some_and(|s| s.comm == crate::probe::COMM.as_bytes()));
             if ours {
                 self.strangers.insert(pid);
                 continue;

@@ -10,7 +10,7 @@ use super::catalog::{Catalog, Key, Moment};
 use super::queue::{Item, Lost};
 use super::retention::Retention;
 use super::rollup::{Part, Rollup};
-use super::{About, End, Event, schema};
+use super::{About, End, Event, PHASE, schema};
 use crate::near;
 
 /// The heartbeat is written with windows, events and the end, else once in this time.
@@ -86,7 +86,7 @@ impl Database {
         match item {
             Item::Tick(tick) => self.tick(tick),
             Item::Window(window) => self.window(window),
-            Item::Event(event) => self.event(event),
+            Item::Events(events) => events.iter().try_for_each(|event| self.event(event)),
             Item::Note(key, value) => self.note(key, value),
             Item::End(end) => self.end(end),
         }
@@ -157,7 +157,7 @@ impl Database {
     fn event(&mut self, event: &Event) -> rusqlite::Result<()> {
         // Kept also if the transaction fails: the event comes again.
         // One that comes all the time says nothing about the ticks around it.
-        if event.kind != near::TOP_PROCESSES {
+        if ![near::TOP_PROCESSES, PHASE].contains(&event.kind.as_str()) {
             self.retention.around.add(event.boottime_ns);
         }
         self.newest_ns = self.newest_ns.max(event.boottime_ns);

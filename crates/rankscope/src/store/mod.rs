@@ -10,6 +10,7 @@
 mod catalog;
 mod database;
 mod delivered;
+mod fork;
 mod held;
 mod mounts;
 mod past;
@@ -27,6 +28,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use delivered::{Delivered, DeliveryRun, NewRow, TrainingOf};
+pub use fork::hold_locks_over_forks;
 pub use held::is_held;
 pub use past::PastValue;
 pub use place::{Target, find, folder_name, folder_of_run, records_before, records_in, would_go_to};
@@ -60,6 +62,9 @@ pub struct Event {
     pub kind: String,
     pub detail: serde_json::Value,
 }
+
+/// Kind of the event that says: the training began another phase. There may be many, and no ticks are kept for them.
+pub const PHASE: &str = "phase";
 
 /// How the attempt ended.
 #[derive(Clone, Debug, Default)]

@@ -2,8 +2,8 @@
 
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::Event;
 use super::reader::Reader;
+use super::{Event, PHASE};
 
 /// Of a record with very many; the newest count.
 const EVENTS: i64 = 2000;
@@ -26,11 +26,11 @@ impl Reader {
         self.conn.prepare_cached(sql)?.query_row([kind], event).optional()
     }
 
-    /// Oldest first.
+    /// Oldest first; without what the training marked.
     pub fn events(&self) -> rusqlite::Result<Vec<Event>> {
         let sql = "SELECT unix_ms, boottime_ns, kind, detail FROM
-            (SELECT * FROM event ORDER BY id DESC LIMIT ?1) ORDER BY id";
-        self.conn.prepare_cached(sql)?.query_map([EVENTS], event)?.collect()
+            (SELECT * FROM event WHERE kind != ?2 ORDER BY id DESC LIMIT ?1) ORDER BY id";
+        self.conn.prepare_cached(sql)?.query_map(params![EVENTS, PHASE], event)?.collect()
     }
 
     pub fn last_tick_unix_ms(&self) -> rusqlite::Result<Option<i64>> {

@@ -22,7 +22,7 @@ const SPARE: usize = 128;
 pub enum Item {
     Tick(Readings),
     Window(Window),
-    Event(Event),
+    Events(Vec<Event>),
     /// A row of `meta`.
     Note(&'static str, String),
     End(End),
@@ -38,7 +38,7 @@ impl Item {
         let (unix_ms, boottime_ns) = match self {
             Item::Tick(tick) => (tick.unix_ms, tick.boottime_ns),
             Item::Window(window) => (window.last_unix_ms, window.last_boottime_ns),
-            Item::Event(event) => (event.unix_ms, event.boottime_ns),
+            Item::Events(events) => events.last().map(|event| (event.unix_ms, event.boottime_ns))?,
             Item::End(end) => (end.unix_ms, end.boottime_ns),
             Item::Note(..) => return None,
         };

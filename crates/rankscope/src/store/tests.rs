@@ -178,12 +178,12 @@ fn retention_keeps_the_last_minutes_and_those_around_events_and_nothing_else() {
         let mut items = vec![Item::Tick(tick(s, &[(&series::NODE_LOAD_1M, s as f64)], &origin))];
         if s == event_s {
             let detail = serde_json::json!({"processes": 1});
-            items.push(Item::Event(Event {
+            items.push(Item::Events(vec![Event {
                 unix_ms: START_MS,
                 boottime_ns: START_NS + s * SECOND_NS,
                 kind: "oom_kill".into(),
                 detail,
-            }));
+            }]));
         }
         record.write(items);
         while record.database.thin().unwrap() {}

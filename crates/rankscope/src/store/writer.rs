@@ -120,7 +120,12 @@ impl Writer {
     }
 
     pub fn event(&self, event: Event) {
-        self.push(Item::Event(event));
+        self.events(vec![event]);
+    }
+
+    /// Those of one tick.
+    pub fn events(&self, events: Vec<Event>) {
+        self.push(Item::Events(events));
     }
 
     fn push(&self, item: Item) {
@@ -224,7 +229,7 @@ fn open(
             Ok((mut database, path)) => {
                 if let Some(event) = first(&path) {
                     // One that can't be written now is no reason to do without a record.
-                    let _ = database.commit(&[Item::Event(event)], Lost::default());
+                    let _ = database.commit(&[Item::Events(vec![event])], Lost::default());
                 }
                 shared.lock().path = Some(path);
                 return Ok(database);

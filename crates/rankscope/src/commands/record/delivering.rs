@@ -37,6 +37,8 @@ pub struct Delivering {
     pub overlay: Vec<(&'static str, String)>,
     /// Told once it is known.
     pub run_start: RunStart,
+    /// What the user should know, a line each.
+    pub problems: Vec<String>,
 }
 
 /// A server that does not answer must not keep the job from starting.
@@ -45,12 +47,13 @@ const BEFORE_START: Duration = Duration::from_secs(5);
 impl Delivering {
     /// `run_id`: of the run that the job was given.
     pub fn prepare(options: &MlflowOptions, run_id: Option<String>) -> Delivering {
+        let mut problems = Vec::new();
         let settings = Settings::from_env(options.tracking_uri.as_deref()).unwrap_or_else(|error| {
-            printer::say(&format!("{error}; what is measured stays in the record"));
+            problems.push(format!("{error}; what is measured stays in the record"));
             None
         });
-        settings.iter().flat_map(|s| &s.warnings).for_each(|warning| printer::say(warning));
-        let made = Delivering {
+        problems.extend(settings.iter().flat_map(|s| s.warnings.clone()));
+        let mut made = Delivering {
             plan: Plan {
                 server: settings.as_ref().map(Settings::server),
                 run_id,
@@ -60,14 +63,16 @@ impl Delivering {
                 all_series: options.all_series,
                 window_ms: options.window_ms,
                 set_status: options.set_status,
+                in_process: false,
             },
             settings,
             tracking_uri: options.tracking_uri.clone(),
             overlay: Vec::new(),
             run_start: RunStart::default(),
+            problems,
         };
         if made.plan.run_id.is_some() && made.plan.asks_for_own_run() {
-            printer::say("MLFLOW_RUN_ID is set, so that run is written to and no other is made");
+            made.problem("MLFLOW_RUN_ID is set, so that run is written to and no other is made");
         }
         made
     }
@@ -76,14 +81,14 @@ impl Delivering {
     /// to deliver to, that stays as it is.
     pub fn tell_job(&mut self, job: &Job, export_run_id: bool) {
         if self.plan.run_id.is_some() && export_run_id {
-            printer::say("MLFLOW_RUN_ID is set, so the job is told no other");
+            self.problem("MLFLOW_RUN_ID is set, so the job is told no other");
         }
         if self.settings.is_none() || self.plan.run_id.is_some() {
             return;
         }
         match run_context(env_vars::mlflow_run_context().as_deref(), &tag_value(job.key), job.rank) {
             Some(context) => self.overlay.push(("MLFLOW_RUN_CONTEXT", context)),
-            None => printer::say("MLFLOW_RUN_CONTEXT is not a JSON object: runs of the job can't be found"),
+            None => self.problem("MLFLOW_RUN_CONTEXT is not a JSON object: runs of the job can't be found"),
         }
         if export_run_id {
             self.export(job);
@@ -93,7 +98,7 @@ impl Delivering {
     /// For a job that was started before us: the runs that it creates can't be told from others.
     pub fn without_adoption(&mut self) {
         if self.settings.is_some() && self.plan.run_id.is_none() && !self.plan.asks_for_own_run() {
-            printer::say(
+            self.problem(
                 "no MLFLOW_RUN_ID here or in the process's environment: what is measured stays in the record \
                  (--experiment or --run-name makes a run of its own)",
             );
@@ -121,11 +126,20 @@ impl Delivering {
                 self.plan.run_id = Some(run.id);
                 self.plan.exported = true;
             }
-            Err(error) => printer::say(&format!(
+            Err(error) => self.problem(&format!(
                 "no run could be made before the start, so the job is told none: {}",
                 Trouble::Server(error)
             )),
         }
+    }
+
+    fn problem(&mut self, text: &str) {
+        self.problems.push(text.to_owned());
+    }
+
+    /// Nothing leaves the record.
+    pub fn keep(&mut self) {
+        self.settings = None;
     }
 
     /// For the record.
