@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use crate::machine::Machine;
+
 /// When the MLflow run began that windows are aligned to, once that is known: told by the one who delivers, read by the
 /// sampler, which waits for nobody.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +37,8 @@ pub fn boottime_ns() -> u64 {
     u64::try_from(t.tv_sec * 1_000_000_000 + t.tv_nsec).unwrap_or(0)
 }
 
-/// Another after each start of the kernel.
+/// Another after each start of the kernel. `None` also where a file server, which may hang, stands over the file.
 pub fn boot_id() -> Option<String> {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned())
+    let text = Machine::live().read("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(String::from_utf8_lossy(&text).trim().to_owned())
 }

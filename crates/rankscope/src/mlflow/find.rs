@@ -5,6 +5,7 @@ use super::error::Error;
 use super::plan::{CREATED, JOB, Plan, RANK};
 use super::types::{Run, Tag};
 use crate::env_vars;
+use crate::machine::Machine;
 
 /// Experiments in one search.
 const CHUNK: usize = 500;
@@ -127,8 +128,8 @@ fn experiment(client: &mut Client, plan: &Plan) -> Result<String, Error> {
 
 /// A random UUID, by the kernel.
 pub fn fresh_token() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/uuid").map_or_else(
+    Machine::live().read("/proc/sys/kernel/random/uuid").map_or_else(
         |_| format!("{}-{}-{}", crate::clock::unix_ms(), crate::clock::boottime_ns(), std::process::id()),
-        |text| text.trim().to_owned(),
+        |text| String::from_utf8_lossy(&text).trim().to_owned(),
     )
 }
