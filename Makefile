@@ -17,6 +17,9 @@ VENV := .venv
 VENV2 := .venv-mlflow2
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release/rankscope
 
+# Two files at a time: most tests wait for something most of the time.
+TOGETHER := --numprocesses $(or $(TEST_JOBS),2) --dist loadfile
+
 # Outside of the checkout's build, so that it outlives `cargo clean`.
 FUZZ_TOOLS := .cache/cargo-fuzz
 FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
@@ -35,7 +38,7 @@ demo-mlflow: $(VENV)/mlflow
 test: $(VENV)/ready $(VENV)/mlflow tools wheel
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace --bins --examples
-	$(VENV)/bin/pytest tests $(PYTEST_ARGS)
+	$(VENV)/bin/pytest tests $(TOGETHER) $(PYTEST_ARGS)
 	$(MAKE) test-mlflow2
 	$(MAKE) fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20)
 
@@ -44,7 +47,7 @@ test-mlflow2: $(VENV2)/ready
 	$(VENV2)/bin/python -c 'import mlflow; assert mlflow.__version__.startswith("2."), mlflow.__version__'
 	$(CARGO) build --workspace --bins --examples
 	$(VENV2)/bin/pip install --quiet --no-deps --config-settings profile=dev .
-	$(VENV2)/bin/pytest $(wildcard tests/test_mlflow_*.py) tests/test_audit.py tests/test_python_mlflow.py $(PYTEST_ARGS)
+	$(VENV2)/bin/pytest $(wildcard tests/test_mlflow_*.py) tests/test_audit.py tests/test_python_mlflow.py $(TOGETHER) $(PYTEST_ARGS)
 
 test-v2: $(VENV)/ready
 	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils

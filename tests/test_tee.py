@@ -124,16 +124,15 @@ def test_what_the_job_leaves_behind_may_go_on_writing(rankscope, tmp_path):
 
 
 def test_no_helper_is_left(rankscope, tmp_path):
-    process = run(rankscope, tmp_path, "true", options=["--tee"], stderr=subprocess.DEVNULL)
-    assert process.wait(30) == 0
+    log = tmp_path / "log"
+    with open(log, "wb") as stderr:
+        assert run(rankscope, tmp_path, "true", options=["--tee"], stderr=stderr).wait(30) == 0
 
-    def helpers():
+    def holders():
         found = []
-        for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        for fd in Path("/proc").glob("[0-9]*/fd/2"):
             with contextlib.suppress(OSError):
-                found += (
-                    [cmdline] if cmdline.read_bytes().startswith((b"rankscope-t", b"rankscope-s")) else []
-                )
+                found += [fd] if os.readlink(fd) == str(log) else []
         return found
 
-    until(lambda: not helpers(), "everybody gone")
+    until(lambda: not holders(), "everybody gone")
