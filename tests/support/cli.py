@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 from pathlib import Path
 
-SCOPES = {"node", "container", "pod", "rootfs", "mount", "process"}
+SCOPES = {"node", "container", "pod", "rootfs", "mount", "gpu", "process"}
 
 
 class Rankscope:

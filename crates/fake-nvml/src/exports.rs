@@ -122,7 +122,9 @@ pub extern "C" fn nvmlSystemGetDriverVersion(to: *mut c_char, room: c_uint) -> R
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlSystemGetNVMLVersion(to: *mut c_char, room: c_uint) -> R {
-    call("nvmlSystemGetNVMLVersion", || give_text(to, room, &format!("12.{}", Library::get().scenario.driver)))
+    call("nvmlSystemGetNVMLVersion", || {
+        give_text(to, room, &format!("12.{}", Library::get().scenario.driver))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -336,7 +338,9 @@ pub unsafe extern "C" fn nvmlDeviceGetSamples(
             let value = nvmlValue_t { uiVal: history[at as usize % history.len()] };
             // SAFETY: less than the room that the caller says there is.
             unsafe {
-                samples.add(put as usize).write(nvmlSample_t { timeStamp: at * APART_US, sampleValue: value });
+                samples
+                    .add(put as usize)
+                    .write(nvmlSample_t { timeStamp: at * APART_US, sampleValue: value });
             }
             put += 1;
         }
@@ -432,6 +436,22 @@ pub extern "C" fn nvmlDeviceGetGpuInstanceId(device: nvmlDevice_t, to: *mut c_ui
     })
 }
 
+/// For the test that compares with nvidia-ml-py: 0 for a struct that is not exchanged.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fakeSizeOf(name: *const c_char) -> usize {
+    // SAFETY: a text that ends with NUL.
+    match unsafe { CStr::from_ptr(name) }.to_bytes() {
+        b"memory" => size_of::<nvmlMemory_t>(),
+        b"memory_v2" => size_of::<nvmlMemory_v2_t>(),
+        b"utilization" => size_of::<nvmlUtilization_t>(),
+        b"process" => size_of::<nvmlProcessInfo_t>(),
+        b"sample" => size_of::<nvmlSample_t>(),
+        b"field_value" => size_of::<nvmlFieldValue_t>(),
+        b"event_data" => size_of::<nvmlEventData_t>(),
+        _ => 0,
+    }
+}
+
 static XIDS_SEEN: [AtomicU32; 16] = [const { AtomicU32::new(0) }; 16];
 
 #[unsafe(no_mangle)]
@@ -440,12 +460,20 @@ pub extern "C" fn nvmlEventSetCreate(to: *mut nvmlEventSet_t) -> R {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlDeviceRegisterEvents(device: nvmlDevice_t, _which: c_ulonglong, _set: nvmlEventSet_t) -> R {
+pub extern "C" fn nvmlDeviceRegisterEvents(
+    device: nvmlDevice_t,
+    _which: c_ulonglong,
+    _set: nvmlEventSet_t,
+) -> R {
     on("nvmlDeviceRegisterEvents", device, |_, _| OK)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlEventSetWait_v2(_set: nvmlEventSet_t, to: *mut nvmlEventData_t, _timeout_ms: c_uint) -> R {
+pub extern "C" fn nvmlEventSetWait_v2(
+    _set: nvmlEventSet_t,
+    to: *mut nvmlEventData_t,
+    _timeout_ms: c_uint,
+) -> R {
     call("nvmlEventSetWait_v2", || {
         let Some(state) = &Library::get().state else { return TIMEOUT };
         for (gpu, seen) in XIDS_SEEN.iter().enumerate() {

@@ -53,6 +53,11 @@ pub fn node(boot_id: &str) -> Arc<str> {
     format!("node:{boot_id}").into()
 }
 
+/// UUID of a GPU, or of a MIG instance: NVIDIA's are unique in the world.
+pub fn gpu(uuid: &str) -> Arc<str> {
+    format!("gpu:{uuid}").into()
+}
+
 /// A mount other than `/`: a network file system is the same from every node, a local one only here.
 pub fn mount(boot_id: Option<&str>, mount: &Mount) -> Option<Arc<str>> {
     if is_network_fs(&mount.fstype) {

@@ -15,6 +15,7 @@ pub mod deliver;
 pub mod disks;
 pub mod ending;
 pub mod gap;
+pub mod gpu;
 pub mod identity;
 pub mod interfaces;
 pub mod limit_rises;

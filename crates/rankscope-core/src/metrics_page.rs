@@ -30,7 +30,9 @@ so. Which version counts is decided per controller, since both can be mounted.
 /// The whole page.
 pub fn metrics_markdown() -> String {
     let mut page = HEAD.to_owned();
-    for scope in [Scope::Container, Scope::Process, Scope::Pod, Scope::Rootfs, Scope::Mount, Scope::Node] {
+    for scope in
+        [Scope::Container, Scope::Process, Scope::Pod, Scope::Rootfs, Scope::Mount, Scope::Gpu, Scope::Node]
+    {
         section(&mut page, scope);
     }
     page
@@ -97,6 +99,11 @@ fn whose(scope: Scope) -> &'static str {
             "Another file system: /dev/shm, those asked for with `--mount LABEL=PATH`, and network file systems on\n\
              which the job has files open.\n\n\
              **Identity**: of a network file system (type, source), whatever node asks; else (boot id, device)."
+        }
+        Scope::Gpu => {
+            "A device. `<i>` is its index in the container, as NVML counts; of one of several MIG instances of a GPU\n\
+             it is `<i>_mig_<n>`. What is the whole board's under MIG is called so or missing.\n\n\
+             **Identity**: the UUID of the GPU; of a MIG instance's memory the UUID of the instance."
         }
         Scope::Node => {
             "The whole machine: every process on it counts, whoever reads. Missing (`virtualised`) where the kernel is\n\

@@ -23,7 +23,7 @@ pub struct Origin {
 #[derive(Clone, Debug)]
 pub struct Reading {
     pub series: &'static Series,
-    /// Fills the placeholder of a series name such as `mount_<label>_usage_megabytes`.
+    /// Fills the placeholder of a series name such as `mount_<label>_usage_megabytes` or `gpu_<i>_processes`.
     pub label: Option<Arc<str>>,
     pub value: f64,
     /// The highest value since the previous reading, where the kernel keeps one and it is higher than both.
@@ -60,7 +60,7 @@ impl Readings {
 /// The full name of a series with its label filled in.
 pub fn name_of(series: &'static Series, label: Option<&str>) -> Cow<'static, str> {
     match label {
-        Some(label) => Cow::Owned(series.name.replace("<label>", label)),
+        Some(label) => Cow::Owned(series.name.replace(series.placeholder(), label)),
         None => Cow::Borrowed(series.name),
     }
 }

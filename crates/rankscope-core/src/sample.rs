@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::gap::{Gap, Measured};
+use crate::gpu::Gpus;
 use crate::parse::block_io::DeviceBytes;
 use crate::parse::node::CpuTimes;
 use crate::reading::Origin;
@@ -54,6 +55,7 @@ pub struct Sample {
     pub rdma: Raw<Vec<InterfaceBytes>>,
     pub file_systems: Vec<FileSystem>,
     pub processes: Measured<Processes>,
+    pub gpus: Gpus,
     pub training: Training,
 }
 

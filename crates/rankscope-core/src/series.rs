@@ -11,6 +11,7 @@ pub enum Scope {
     Pod,
     Rootfs,
     Mount,
+    Gpu,
     Process,
 }
 
@@ -22,13 +23,14 @@ impl Scope {
             Scope::Pod => "pod",
             Scope::Rootfs => "rootfs",
             Scope::Mount => "mount",
+            Scope::Gpu => "gpu",
             Scope::Process => "process",
         }
     }
 
     /// The other way round; `None`: a word that this version does not know.
     pub fn parse(word: &str) -> Option<Scope> {
-        [Scope::Node, Scope::Container, Scope::Pod, Scope::Rootfs, Scope::Mount, Scope::Process]
+        [Scope::Node, Scope::Container, Scope::Pod, Scope::Rootfs, Scope::Mount, Scope::Gpu, Scope::Process]
             .into_iter()
             .find(|v| v.as_str() == word)
     }
@@ -89,7 +91,7 @@ impl Class {
 /// One row of the table.
 #[derive(Debug)]
 pub struct Series {
-    /// As in `system/<subject>/<name>`; `<label>` stands for the label of a mount.
+    /// As in `system/<subject>/<name>`; `<label>` stands for the label of a mount, `<i>` for the index of a GPU.
     pub name: &'static str,
     pub unit: &'static str,
     pub kind: Kind,
@@ -107,9 +109,24 @@ pub struct Series {
 }
 
 impl Series {
+    /// What a label stands for in the name.
+    pub fn placeholder(&self) -> &'static str {
+        if self.scope == Scope::Gpu { "<i>" } else { "<label>" }
+    }
+
+    /// The label in a full name of this series; empty where there is none to fill in.
+    fn label_in<'a>(&self, name: &'a str) -> Option<&'a str> {
+        match self.name.split_once(self.placeholder()) {
+            None => (self.name == name).then_some(""),
+            Some((before, after)) => {
+                name.strip_prefix(before)?.strip_suffix(after).filter(|label| !label.is_empty())
+            }
+        }
+    }
+
     /// Its highest value goes to sinks beside the mean, as `<name>_max`: a short peak is what the OOM killer sees.
     pub fn with_max(&self) -> bool {
-        self.name == "container_memory_working_set_megabytes"
+        matches!(self.name, "container_memory_working_set_megabytes" | "gpu_<i>_power_usage_watts")
     }
 }
 
@@ -336,6 +353,59 @@ series! {
     MOUNT_AVAILABLE = "mount_<label>_available_megabytes", "MB", Gauge, Mount, All, "statvfs(mount point)", "",
         "space that an unprivileged user can still write";
 
+    GPU_UTILIZATION = "gpu_<i>_utilization_percentage", "%", Gauge, Gpu, Core, "nvmlDeviceGetSamples, nvmlDeviceGetUtilizationRates; Jetson: load in sysfs", "",
+        "share of the time in which at least one kernel ran on the GPU; the mean of all readings since the last sample",
+        not "how much of the GPU was used: one small kernel at a time is 100 %; MIG instances have none";
+    GPU_MEMORY_USAGE = "gpu_<i>_memory_usage_megabytes", "MB", Gauge, Gpu, Core, "nvmlDeviceGetMemoryInfo_v2: used + reserved, nvmlDeviceGetMemoryInfo: used", "",
+        "device memory that can't be allocated any more, as MLflow counts it: every process of everybody, and what the driver reserves; of a MIG instance its own",
+        not "tensors: frameworks keep what they freed; nor nvidia-smi's memory.used, which leaves the reserved part out";
+    GPU_MEMORY_PERCENTAGE = "gpu_<i>_memory_usage_percentage", "%", Gauge, Gpu, Core, "nvmlDeviceGetMemoryInfo_v2, nvmlDeviceGetMemoryInfo", "",
+        "gpu_<i>_memory_usage_megabytes relative to the device's memory";
+    GPU_POWER_USAGE = "gpu_<i>_power_usage_watts", "W", Gauge, Gpu, Core, "nvmlDeviceGetSamples, nvmlDeviceGetPowerUsage", "",
+        "power of the board, memory included; a window's maximum goes out as gpu_<i>_power_usage_watts_max",
+        not "under MIG, where it is gpu_<i>_board_power_usage_watts";
+    GPU_POWER_PERCENTAGE = "gpu_<i>_power_usage_percentage", "%", Gauge, Gpu, Core, "nvmlDeviceGetPowerUsage / nvmlDeviceGetEnforcedPowerLimit", "",
+        "power relative to the limit that is enforced";
+    GPU_BOARD_POWER_USAGE = "gpu_<i>_board_power_usage_watts", "W", Gauge, Gpu, Core, "nvmlDeviceGetSamples, nvmlDeviceGetPowerUsage", "",
+        "power of the whole board of which a MIG instance is a part, other tenants included",
+        not "the instance's: nobody measures that";
+    GPU_POWER_LIMIT = "gpu_<i>_power_limit_watts", "W", Constant, Gpu, All, "nvmlDeviceGetEnforcedPowerLimit", "",
+        "power limit that is enforced";
+    GPU_MEMORY_RESERVED = "gpu_<i>_memory_reserved_megabytes", "MB", Gauge, Gpu, All, "nvmlDeviceGetMemoryInfo_v2: reserved", "",
+        "device memory that driver and firmware keep",
+        since "driver 510";
+    GPU_OWN_MEMORY = "gpu_<i>_own_memory_usage_megabytes", "MB", Gauge, Gpu, All, "nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses", "",
+        "device memory of this job's processes, where the driver lists them by pids of this namespace",
+        not "the whole: contexts of others and reserved memory are left out";
+    GPU_PROCESSES = "gpu_<i>_processes", "processes", Gauge, Gpu, All, "nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses", "",
+        "processes with a context on the GPU, of this job and of others";
+    GPU_MEMORY_CONTROLLER = "gpu_<i>_memory_controller_percentage", "%", Gauge, Gpu, All, "nvmlDeviceGetUtilizationRates: memory", "",
+        "share of the time in which device memory was read or written",
+        not "how full the memory is";
+    GPU_SM_CLOCK = "gpu_<i>_sm_clock_megahertz", "MHz", Gauge, Gpu, All, "nvmlDeviceGetClockInfo", "",
+        "clock of the multiprocessors";
+    GPU_MAX_SM_CLOCK = "gpu_<i>_max_sm_clock_megahertz", "MHz", Constant, Gpu, Store, "nvmlDeviceGetMaxClockInfo", "",
+        "highest clock of the multiprocessors";
+    GPU_TEMPERATURE = "gpu_<i>_temperature_celsius", "°C", Gauge, Gpu, All, "nvmlDeviceGetTemperature; Jetson: thermal zone in sysfs", "",
+        "temperature of the GPU";
+    GPU_LIMITED_BY_POWER = "gpu_<i>_limited_by_power_percentage", "%", Gauge, Gpu, All, "nvmlDeviceGetCurrentClocksEventReasons: software power cap", "",
+        "share of the readings in which the power limit held the clocks down",
+        not "a fault at full load: the limit is there to be met";
+    GPU_LIMITED_BY_THERMAL = "gpu_<i>_limited_by_thermal_percentage", "%", Gauge, Gpu, All, "nvmlDeviceGetCurrentClocksEventReasons: software and hardware thermal slowdown", "",
+        "share of the readings in which heat held the clocks down";
+    GPU_LIMITED_BY_HARDWARE = "gpu_<i>_limited_by_hardware_percentage", "%", Gauge, Gpu, All, "nvmlDeviceGetCurrentClocksEventReasons: hardware slowdown, hardware thermal slowdown, power brake", "",
+        "share of the readings in which the hardware itself held the clocks down: heat, power supply or a power brake from outside";
+    GPU_PCIE_RECEIVE = "gpu_<i>_pcie_receive_megabytes_per_second", "MB/s", Gauge, Gpu, All, "nvmlDeviceGetFieldValues: PCIE_COUNT_RX_BYTES, nvmlDeviceGetPcieThroughput", "",
+        "bytes that the GPU received over PCIe",
+        not "NVLink traffic";
+    GPU_PCIE_TRANSMIT = "gpu_<i>_pcie_transmit_megabytes_per_second", "MB/s", Gauge, Gpu, All, "nvmlDeviceGetFieldValues: PCIE_COUNT_TX_BYTES, nvmlDeviceGetPcieThroughput", "",
+        "bytes that the GPU sent over PCIe",
+        not "NVLink traffic";
+    GPU_ECC_CORRECTED = "gpu_<i>_ecc_corrected_errors", "errors", Counter, Gpu, Store, "nvmlDeviceGetTotalEccErrors: corrected, volatile", "",
+        "memory errors that were corrected since the driver was loaded";
+    GPU_ECC_UNCORRECTED = "gpu_<i>_ecc_uncorrected_errors", "errors", Counter, Gpu, Store, "nvmlDeviceGetTotalEccErrors: uncorrected, volatile", "",
+        "memory errors that were not corrected since the driver was loaded; each one is an event in the store";
+
     PROCESS_RSS = "process_rss_megabytes", "MB", Gauge, Process, Core, "/proc/<pid>/stat: rss", "",
         "resident memory summed over the rank's process tree; pages that processes share are counted once per process",
         not "the container's memory: pages that processes share count several times, page cache not at all";
@@ -363,9 +433,11 @@ series! {
         "epoch of the training: the newest that was marked before the reading";
 }
 
-/// The series of that name, labels not filled in.
+/// The series of that name, its label filled in or not. Where several fit, the one with the shortest label:
+/// `gpu_0_board_power_usage_watts` is no `gpu_<i>_power_usage_watts`.
 pub fn by_name(name: &str) -> Option<&'static Series> {
-    ALL.iter().find(|s| s.name == name).copied()
+    let fitting = ALL.iter().filter_map(|s| Some((s.label_in(name)?.len(), *s)));
+    fitting.min_by_key(|(length, _)| *length).map(|(_, s)| s)
 }
 
 #[cfg(test)]
@@ -378,7 +450,7 @@ mod tests {
         let mut seen = HashSet::new();
         for series in ALL {
             assert!(seen.insert(series.name), "{} twice", series.name);
-            let filled = series.name.replace("<label>", "x");
+            let filled = series.name.replace("<label>", "x").replace("<i>", "0");
             assert!(
                 filled.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'),
                 "{filled}"
@@ -387,6 +459,18 @@ mod tests {
             let says_its_scope = filled.starts_with(series.scope.as_str()) || filled.starts_with("training_");
             assert!(says_its_scope, "{filled} does not say its scope");
         }
+    }
+
+    #[test]
+    fn a_series_is_found_by_its_full_name() {
+        let found = |name: &str| by_name(name).map(|s| s.name);
+        assert_eq!(found("gpu_0_power_usage_watts"), Some("gpu_<i>_power_usage_watts"));
+        assert_eq!(found("gpu_0_board_power_usage_watts"), Some("gpu_<i>_board_power_usage_watts"));
+        assert_eq!(found("gpu_12_mig_1_memory_usage_megabytes"), Some("gpu_<i>_memory_usage_megabytes"));
+        assert_eq!(found("gpu_0_own_memory_usage_megabytes"), Some("gpu_<i>_own_memory_usage_megabytes"));
+        assert_eq!(found("mount_a_usage_megabytes"), Some("mount_<label>_usage_megabytes"));
+        assert_eq!(found("node_load_1m"), Some("node_load_1m"));
+        assert_eq!(found("gpu_power_usage_watts"), None);
     }
 
     #[test]
@@ -399,6 +483,8 @@ mod tests {
         };
         // A container has its network either as a pod or as the node, never both.
         assert!(core(&[Scope::Node]) <= 6, "{}", core(&[Scope::Node]));
+        // A GPU has either its own power or, under MIG, that of the board: never both.
+        assert!(core(&[Scope::Gpu]) - 1 <= 6, "{}", core(&[Scope::Gpu]));
         assert!(core(&[Scope::Container, Scope::Pod, Scope::Rootfs, Scope::Process]) <= 16);
     }
 }

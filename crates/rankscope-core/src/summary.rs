@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::gap::{Gap, Reason};
+use crate::gpu::{Activity, ClockEvents, Gpu};
 use crate::rate::{cpu_limit, memory_limit, working_set};
 use crate::reading::Readings;
 use crate::sample::{Sample, Throttling};
@@ -18,6 +20,27 @@ pub struct Summary {
     pub oom_kills: Option<u64>,
     pub limit_hits: Option<u64>,
     pub processes: Option<Processes>,
+    /// In the order in which they came.
+    pub gpus: Vec<GpuSummary>,
+    /// Why no GPU could be read, where there is a sign of one.
+    pub gpus_missing: Option<Arc<str>>,
+}
+
+/// One GPU over a recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GpuSummary {
+    pub label: Arc<str>,
+    pub uuid: Option<Arc<str>>,
+    pub name: Arc<str>,
+    pub mig: bool,
+    pub activity: Activity,
+    pub clock_events: ClockEvents,
+    /// Bytes: the highest use, of how much.
+    pub peak_memory: Option<(u64, u64)>,
+    /// Fields of which there was no value at all, with the last reason.
+    pub never: Vec<(&'static str, Arc<str>)>,
+    /// Why it has no readings any more.
+    pub lost: Option<Arc<str>>,
 }
 
 /// Bytes.
@@ -101,6 +124,7 @@ impl Collector {
         }
         self.cpu(sample, readings);
         self.processes(readings, elapsed);
+        self.gpus(sample);
         let count = |series| value(readings, series).map(|v| v as u64);
         self.summary.oom_kills = count(&series::CONTAINER_MEMORY_OOM_KILLS).or(self.summary.oom_kills);
         self.summary.limit_hits = count(&series::CONTAINER_MEMORY_LIMIT_HITS).or(self.summary.limit_hits);
@@ -192,6 +216,30 @@ impl Collector {
         }
     }
 
+    fn gpus(&mut self, sample: &Sample) {
+        for gpu in sample.gpus.all() {
+            let known = self.summary.gpus.iter().position(|g| g.label == gpu.label && g.uuid == gpu.uuid);
+            let at = known.unwrap_or_else(|| {
+                self.summary.gpus.push(GpuSummary::new(gpu));
+                self.summary.gpus.len() - 1
+            });
+            self.summary.gpus[at].add(gpu);
+        }
+        let gap = sample.gpus.list.as_ref().err().filter(|_| !sample.gpus.expected.is_empty());
+        let waiting = gap.is_some_and(|g| matches!(g.reason, Reason::FirstSample));
+        if sample.gpus.list.is_ok() {
+            self.summary.gpus_missing = None;
+        } else if let Some(gap) = gap.filter(|_| !waiting) {
+            self.summary.gpus_missing = Some(gap.detail.clone());
+        }
+        for fault in &sample.gpus.faults {
+            let of = |g: &&mut GpuSummary| Some(&g.label) == fault.label.as_ref() && g.uuid == fault.uuid;
+            if let Some(gpu) = self.summary.gpus.iter_mut().find(of).filter(|_| fault.kind == "gpu_lost") {
+                gpu.lost = Some(fault.detail.clone());
+            }
+        }
+    }
+
     fn processes(&mut self, readings: &Readings, elapsed: f64) {
         let Some(count) = value(readings, &series::PROCESS_COUNT) else { return };
         let peak = self.summary.processes.get_or_insert_default();
@@ -206,6 +254,49 @@ impl Collector {
         }
     }
 }
+
+impl GpuSummary {
+    fn new(gpu: &Gpu) -> GpuSummary {
+        GpuSummary {
+            label: gpu.label.clone(),
+            uuid: gpu.uuid.clone(),
+            name: gpu.name.clone(),
+            mig: gpu.mig,
+            activity: Activity::default(),
+            clock_events: ClockEvents::default(),
+            peak_memory: None,
+            never: FIELDS.iter().map(|(name, _)| (*name, "".into())).collect(),
+            lost: None,
+        }
+    }
+
+    fn add(&mut self, gpu: &Gpu) {
+        self.activity.join(&gpu.activity);
+        if let Ok(events) = &gpu.clock_events.value {
+            self.clock_events.join(events);
+        }
+        let used = gpu.memory.iter().filter_map(|m| m.space.value.as_ref().ok());
+        let used = used.map(|space| (space.taken, space.total)).max();
+        self.peak_memory = self.peak_memory.max(used);
+        if gpu.utilization.value.is_ok() {
+            self.lost = None;
+        }
+        self.never.retain_mut(|(name, why)| {
+            let gap = FIELDS.iter().find(|(n, _)| n == name).and_then(|(_, gap)| gap(gpu));
+            gap.map(|gap| *why = gap.detail.clone()).is_some()
+        });
+    }
+}
+
+/// What a person misses when it is not there.
+type GapOf = fn(&Gpu) -> Option<&Gap>;
+const FIELDS: [(&str, GapOf); 5] = [
+    ("utilization", |gpu| gpu.utilization.value.as_ref().err()),
+    ("memory", |gpu| gpu.memory.first()?.space.value.as_ref().err()),
+    ("power", |gpu| gpu.power.value.as_ref().err()),
+    ("clocks", |gpu| gpu.sm_clock.value.as_ref().err()),
+    ("temperature", |gpu| gpu.temperature.value.as_ref().err()),
+];
 
 fn value(readings: &Readings, series: &'static Series) -> Option<f64> {
     readings.present.iter().find(|r| std::ptr::eq(r.series, series)).map(|r| r.value)

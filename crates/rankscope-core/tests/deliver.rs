@@ -20,7 +20,7 @@ fn is_legal(key: &str) -> bool {
 fn stored() -> Vec<StoredSeries> {
     let one = |(id, s): (i64, &&'static rankscope_core::series::Series)| StoredSeries {
         id,
-        name: s.name.replace("<label>", "data"),
+        name: s.name.replace("<label>", "data").replace("<i>", "0"),
         unit: s.unit.to_owned(),
         kind: s.kind,
         scope: s.scope,
@@ -61,12 +61,16 @@ fn thinning(shortest_ms: i64) -> Thinning {
     Thinning { run_start_unix_ms: 0, shortest_ms, record_ms: 10_000.min(shortest_ms) }
 }
 
-/// 16 ranks, each in a pod and on a node of its own (the worst case: node series of 16 nodes), for 109 hours.
+/// 16 ranks, each in a pod and on a node of its own (the worst case: node series of 16 nodes), each with a GPU, for 109
+/// hours.
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures are worth reading")]
 fn a_long_job_of_many_ranks_stays_small() {
     const RANKS: u32 = 16;
-    let windows = Windows { length_ms: 10_000, series: stored() };
+    // Those that such a rank never has: the node's network beside the pod's, a board's power beside the GPU's.
+    let never = |s: &StoredSeries| s.name.starts_with("node_network") || s.name.contains("_board_power");
+    let series = stored().into_iter().filter(|s| !never(s)).collect();
+    let windows = Windows { length_ms: 10_000, series };
     let mut rows = 0;
     let mut latest = 0;
     let mut keys = BTreeSet::new();
@@ -100,7 +104,8 @@ fn a_long_job_of_many_ranks_stays_small() {
         "16 ranks x 109 h: {rows} rows, {keys} keys, {latest} bytes in runs/search; MLflow's own 13 series: 8100000 rows"
     );
     assert!(rows <= 4_000_000, "{rows}");
-    assert!(latest <= 80_000, "{latest}");
+    // Six of 26 keys a rank are its GPU's: without one it stays below 80,000.
+    assert!(latest <= 90_000, "{latest}");
 }
 
 #[test]

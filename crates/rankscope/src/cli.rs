@@ -99,6 +99,9 @@ pub struct RecordArgs {
     /// Measure PSS too: 8 ms per GiB at each sample, and it stalls the job's mmap for so long
     #[arg(long, env = "RANKSCOPE_PSS", value_parser = clap::builder::FalseyValueParser::new())]
     pub pss: bool,
+    /// Leave GPUs alone: no library of a driver is loaded
+    #[arg(long, env = "RANKSCOPE_NO_GPU", value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_gpu: bool,
     /// Seconds that rankscope's own work may take after the job has ended
     #[arg(long, env = "RANKSCOPE_GRACE", default_value = "10", value_parser = grace, value_name = "SECONDS")]
     pub grace: f64,
@@ -204,6 +207,9 @@ pub struct SampleArgs {
     /// Measure PSS too
     #[arg(long, env = "RANKSCOPE_PSS", value_parser = clap::builder::FalseyValueParser::new())]
     pub pss: bool,
+    /// Leave GPUs alone: no library of a driver is loaded
+    #[arg(long, env = "RANKSCOPE_NO_GPU", value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_gpu: bool,
 }
 
 #[derive(Args, Debug)]

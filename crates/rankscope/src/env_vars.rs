@@ -12,6 +12,16 @@ pub fn node_name() -> Option<String> {
     text("NODE_NAME").or_else(|| text("K8S_NODE_NAME"))
 }
 
+/// NVML's library, where it is not to be looked for.
+pub fn nvml_library() -> Option<String> {
+    text("RANKSCOPE_NVML_LIB")
+}
+
+/// Where recorders of one job agree on who writes what.
+pub fn runtime_dir() -> Option<String> {
+    text("RANKSCOPE_RUNTIME_DIR")
+}
+
 /// When the time of the Slurm job is over, seconds since the epoch.
 pub fn slurm_end_time() -> Option<i64> {
     text("SLURM_JOB_END_TIME")?.parse().ok()

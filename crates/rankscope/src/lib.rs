@@ -8,6 +8,7 @@ pub mod commands;
 pub mod earlier;
 pub mod ending;
 pub mod env_vars;
+mod gpu_faults;
 pub mod kernel_file;
 pub mod machine;
 pub mod marks;
@@ -88,7 +89,8 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             json,
         }),
         Command::Sample(args) => {
-            let options = Options { mounts: args.mount, pss: args.pss, ..Options::default() };
+            let options =
+                Options { mounts: args.mount, pss: args.pss, no_gpu: args.no_gpu, ..Options::default() };
             let request = request(args.target, options, args.interval);
             sample::sample(&sample::Config { request, count: args.count, json })
         }
@@ -113,13 +115,16 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             audit::audit(&audit::Config { run_id, tracking_uri, known, here, json })
         }
     };
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(message) => {
-            printer::say(&message);
-            ExitCode::from(exit::CANT_READ)
-        }
+    let code = result.unwrap_or_else(|message| {
+        printer::say(&message);
+        exit::CANT_READ
+    });
+    if sources::gpu::alive() {
+        // The usual way out unloads the driver's library, and a thread may hang in it. Nothing is left to be written.
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(i32::from(code)) }
     }
+    ExitCode::from(code)
 }
 
 fn record_config(args: RecordArgs, json: bool, verbose: bool) -> record::Config {
@@ -127,7 +132,7 @@ fn record_config(args: RecordArgs, json: bool, verbose: bool) -> record::Config 
         store: args.store,
         interval: Duration::from_secs_f64(args.interval),
         window: Duration::from_secs_f64(args.window),
-        options: Options { mounts: args.mount, pss: args.pss, ..Options::default() },
+        options: Options { mounts: args.mount, pss: args.pss, no_gpu: args.no_gpu, ..Options::default() },
         grace: Duration::from_secs_f64(args.grace),
         mlflow: mlflow_options(args.mlflow),
         json,

@@ -14,6 +14,7 @@ use rankscope_core::window::Windows;
 
 use crate::ceiling::{CpuCeiling, cpu_ceiling};
 use crate::clock::RunStart;
+use crate::gpu_faults;
 use crate::machine::Machine;
 use crate::marks;
 use crate::mlflow::sink::Waker;
@@ -219,6 +220,7 @@ impl Loop {
         if !sample.training.phases.is_empty() {
             self.writer.events(marks::events(&sample));
         }
+        gpu_faults::tell(&sample, &self.writer);
         self.collector.add(&sample, &self.readings);
         self.watch.add(&sample);
         let previous = self.previous.replace(sample);

@@ -23,7 +23,9 @@ impl Subjects {
     pub fn of(&self, scope: Scope) -> &str {
         match scope {
             Scope::Node => &self.node,
-            Scope::Container | Scope::Pod | Scope::Rootfs | Scope::Mount | Scope::Process => &self.rank,
+            Scope::Container | Scope::Pod | Scope::Rootfs | Scope::Mount | Scope::Gpu | Scope::Process => {
+                &self.rank
+            }
         }
     }
 }

@@ -63,7 +63,8 @@ pub fn describe<'a>(known: &'a Provenance, subjects: &'a Subjects) -> Vec<Descri
     known.series.iter().map(one).collect()
 }
 
-/// `container_memory`, `container_cpu`, `node_memory`, `pod_network`, `mount_<label>`, `rootfs`, `process`, `training`.
+/// `container_memory`, `container_cpu`, `node_memory`, `pod_network`, `mount_<label>`, `rootfs`, `gpu_<i>`,
+/// `process`, `training`.
 pub fn family(series: &StoredSeries) -> &str {
     let name = series.name.as_str();
     match series.scope {
@@ -72,7 +73,8 @@ pub fn family(series: &StoredSeries) -> &str {
         Scope::Mount => {
             ["_usage_", "_available_"].iter().find_map(|cut| name.rfind(cut)).map_or(name, |at| &name[..at])
         }
-        Scope::Node | Scope::Container | Scope::Pod => {
+        // `gpu_0`, with `gpu_0_mig_1` in it.
+        Scope::Node | Scope::Container | Scope::Pod | Scope::Gpu => {
             let second = name.match_indices('_').nth(1).map_or(name.len(), |(at, _)| at);
             &name[..second]
         }
@@ -115,6 +117,12 @@ fn line(family: &[&Described]) -> String {
     ];
     for (name, value) in parts.into_iter().filter(|(_, value)| !value.is_empty()) {
         text.push_str(&format!("; {name} {value}"));
+    }
+    // It was there, and all of it is gone: a lost GPU.
+    let newest_gaps = family.iter().map(|d| d.gaps.last().filter(|g| g.until_unix_ms.is_none()));
+    let gone: Option<Vec<&&StoredGap>> = newest_gaps.collect();
+    if let Some(gap) = gone.as_ref().and_then(|gaps| gaps.first()) {
+        text.insert_str(0, &format!("ended: {}: {}; ", gap.reason, gap.detail));
     }
     text
 }
@@ -173,6 +181,7 @@ mod tests {
         assert_eq!(of("container_pids", Scope::Container), "container_pids");
         assert_eq!(of("mount_a_usage_b_usage_megabytes", Scope::Mount), "mount_a_usage_b");
         assert_eq!(of("process_rss_megabytes", Scope::Process), "process");
+        assert_eq!(of("gpu_12_mig_1_memory_usage_megabytes", Scope::Gpu), "gpu_12");
         assert_eq!(of("training_step", Scope::Process), "training");
         assert!(ALL.len() > 40);
     }
@@ -215,5 +224,25 @@ mod tests {
         };
         let tags = family_tags(&describe(&missing, &subjects));
         assert_eq!(tags["container_memory"], "container of rank_0; missing: absent: no file");
+    }
+
+    #[test]
+    fn a_tag_says_why_a_whole_family_ended() {
+        let names = ["gpu_2_utilization_percentage", "gpu_2_power_usage_watts"];
+        let series: Vec<StoredSeries> =
+            (1..).zip(names).map(|(id, name)| stored(id, name, Scope::Gpu)).collect();
+        let origin = StoredOrigin { series: 1, source: "nvml".into(), ..StoredOrigin::default() };
+        let gap = |series| StoredGap {
+            series,
+            reason: "broken".into(),
+            detail: "GPU is lost (15)".into(),
+            ..StoredGap::default()
+        };
+        let known = Provenance { series, origins: vec![origin], gaps: vec![gap(1), gap(2)] };
+        let subjects = Subjects::new(0, 1, "n");
+        let tag = |known: &Provenance| family_tags(&describe(known, &subjects))["gpu_2"].clone();
+        assert_eq!(tag(&known), "ended: broken: GPU is lost (15); gpu of rank_0; source nvml");
+        let alive = Provenance { gaps: vec![gap(2)], ..known };
+        assert_eq!(tag(&alive), "gpu of rank_0; source nvml");
     }
 }

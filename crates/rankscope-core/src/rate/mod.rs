@@ -5,6 +5,7 @@ mod cpu;
 mod devices;
 mod disk;
 mod file_system;
+mod gpu;
 mod memory;
 mod network;
 mod node;
@@ -77,6 +78,7 @@ pub fn rates(previous: Option<&Sample>, current: &Sample, running: &mut Running,
     file_system::rates(current, out);
     process::rates(&interval, running, out);
     training::rates(current, running, out);
+    gpu::rates(current, running, out);
 }
 
 /// Two samples and the time between them.
@@ -220,7 +222,7 @@ impl Running {
         if let Some(known) = self.noted.iter().find(|o| fits(o)) {
             return known.clone();
         }
-        if self.noted.len() >= 64 {
+        if self.noted.len() >= 256 {
             self.noted.clear();
         }
         let origin = Arc::new(Origin { level, note: note.map(Into::into), ..base.clone() });
@@ -275,6 +277,7 @@ mod tests {
             file_systems: Vec::new(),
             processes: Err(none()),
             training: Training::default(),
+            gpus: crate::gpu::Gpus::none(none()),
         }
     }
 
@@ -383,7 +386,7 @@ mod tests {
         rates(None, &sample(1), &mut Running::default(), &mut out);
         // Nothing is missing where nobody marks a training.
         let elsewhere = |s: &Series| {
-            s.name.contains("<label>") || s.scope == Scope::Rootfs || s.name.starts_with("training_")
+            s.name.contains(s.placeholder()) || s.scope == Scope::Rootfs || s.name.starts_with("training_")
         };
         for series in series::ALL.iter().filter(|s| !elsewhere(s)) {
             if series.name.starts_with("node_network") {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rankscope_core::gap::{Gap, Reason};
 use rankscope_core::reading::Readings;
+use rankscope_core::sample::Sample;
 use rankscope_core::series::{self, Series};
 use serde_json::{Value, json};
 
@@ -44,6 +45,7 @@ pub fn doctor(config: &Config) -> Result<u8, String> {
         SERIES.iter().map(|(what, series, remedy)| by_series(readings, what, series, remedy)).collect();
     checks.push(network(&measurement.sources));
     checks.push(node_identity(&measurement.sources));
+    checks.extend(gpus(measurement.sample()));
     checks.extend(oom_group(&measurement.sources));
     checks.push(record(config));
     let failed = checks.iter().any(|c| !c.works && c.what == RECORD);
@@ -140,6 +142,27 @@ fn node_identity(sources: &Sources) -> Check {
             detail: "no boot id of the node is visible".to_owned(),
             remedy: Some("hand in the node's name as NODE_NAME (Kubernetes: downward API, spec.nodeName)"),
         },
+    }
+}
+
+/// Where there is a sign of one.
+fn gpus(sample: Option<&Sample>) -> Option<Check> {
+    let gpus = &sample?.gpus;
+    let what = "GPUs";
+    match &gpus.list {
+        Ok(list) => {
+            let names: Vec<String> = list.iter().map(|g| format!("{} {}", g.label, g.name)).collect();
+            Some(Check { what, works: true, detail: names.join(", "), remedy: None })
+        }
+        Err(_) if gpus.expected.is_empty() => None,
+        Err(gap) => Some(Check {
+            what,
+            works: false,
+            detail: gap.to_string(),
+            remedy: Some(
+                "the container runtime must give libnvidia-ml.so.1 of the node's driver (capability `utility`)",
+            ),
+        }),
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Measurement {
 
 /// Between the two readings of a command that prints one sample.
 const APART: Duration = Duration::from_millis(200);
+/// For a driver that has to start first.
+const GPUS: Duration = Duration::from_secs(2);
 /// For the answers about file systems.
 const FILE_SYSTEMS: Duration = Duration::from_millis(300);
 
@@ -55,6 +57,7 @@ impl Measurement {
         let options = Options { target, ..request.options.clone() };
         let mut sources = Sources::new(machine, options, Client::start().ok());
         sources.wait_for_file_systems(FILE_SYSTEMS);
+        sources.wait_for_gpus(GPUS);
         Ok(Measurement::new(sources, true))
     }
 

@@ -1,6 +1,7 @@
 //! What `run` and `watch` do alike: a process tree is sampled, stored, delivered, and summed up at its end.
 
 pub mod delivering;
+mod gpu;
 mod summary;
 
 use std::path::PathBuf;
@@ -62,6 +63,7 @@ const LAST_SAMPLE: Duration = Duration::from_secs(1);
 
 pub struct Recorder {
     program: String,
+    rank: u32,
     start_unix_ms: i64,
     node_kills_before: Option<u64>,
     sampler: Option<Sampler>,
@@ -77,12 +79,17 @@ impl Recorder {
         probe: Option<Client>,
     ) -> Recorder {
         let node_kills_before = ending::node_oom_kills();
+        let rank = subject.job.rank.unwrap_or(0);
         let (program, start_unix_ms) = (subject.program.clone(), subject.start_unix_ms);
         let run_start = delivering.run_start.clone();
         let writer = start_writer(config, &subject, &delivering);
         let sink = delivering.start(writer.place(), config.interval, config.window, config.verbose);
         let settings = sampler::Config {
-            options: Options { target: subject.target, ..config.options.clone() },
+            options: Options {
+                target: subject.target,
+                job: Some(subject.key.clone()),
+                ..config.options.clone()
+            },
             interval: config.interval,
             window: config.window,
             start_unix_ms,
@@ -95,7 +102,7 @@ impl Recorder {
             printer::say(&format!("nothing is recorded: no thread could be started ({error})"));
         });
         let sampler = sampler.ok();
-        Recorder { program, start_unix_ms, node_kills_before, sampler, recording: None, sink }
+        Recorder { program, rank, start_unix_ms, node_kills_before, sampler, recording: None, sink }
     }
 
     /// While the process can still be seen, or as soon after that as can be.
@@ -137,7 +144,7 @@ impl Recorder {
         let exit = end.as_ref().map_or(Exit::Unseen, |end| end.exit);
         let ending = end.map(|end| self.explain(end));
         ending.iter().for_each(ending::write_termination_log);
-        let program = self.program.clone();
+        let (program, rank) = (self.program.clone(), self.rank);
         let closed = self.close(config.grace, ending.clone());
         let Some(recorded) = closed.recorded else {
             printer::say(NO_LAST_SAMPLE);
@@ -147,6 +154,7 @@ impl Recorder {
         };
         let facts = summary::Facts {
             program,
+            rank,
             summary: recorded.summary,
             windows: recorded.windows,
             ceiling: recorded.ceiling,

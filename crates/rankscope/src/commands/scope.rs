@@ -1,6 +1,7 @@
 //! `rankscope scope`: which number is whose, here.
 
 mod family;
+mod gpus;
 
 use rankscope_core::rate::memory_limit;
 use rankscope_core::sample::Sample;
@@ -12,6 +13,7 @@ use crate::ceiling::{CpuCeiling, cpu_ceiling};
 use crate::printer::{self, bytes};
 use crate::sources::Sources;
 use family::Family;
+use gpus::Views;
 
 pub struct Config {
     pub request: Request,
@@ -39,6 +41,7 @@ struct Report {
     node: String,
     ceiling: Option<CpuCeiling>,
     families: Vec<Family>,
+    gpus: Views,
     /// What `free` shows, and what may be used. Bytes.
     node_memory: Option<u64>,
     memory_limit: Option<(u64, Option<String>)>,
@@ -58,6 +61,7 @@ impl Report {
             node: sources.host.node_name.clone(),
             ceiling: cpu_ceiling(sources, sample),
             families: family::all(sources, sample, readings),
+            gpus: Views::of(&sources.gpu_surroundings()),
             node_memory,
             memory_limit: limit.map(|l| (l.bytes, l.level.and(l.origin.level.as_deref()).map(str::to_owned))),
         }
@@ -72,6 +76,7 @@ impl Report {
                 "kernel": self.kernel,
                 "sandbox": self.sandbox,
                 "node": self.node,
+                "gpus": self.gpus.json(),
             },
             "thread_hint": self.ceiling.as_ref().map(|c| c.threads),
             "thread_hint_why": self.ceiling.as_ref().map(CpuCeiling::why),
@@ -121,6 +126,7 @@ impl Report {
             )),
             None => lines.push("Threads: neither quota, cpuset nor affinity could be read.".to_owned()),
         }
+        lines.extend(self.gpus.line());
         lines.join("\n")
     }
 }

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::machine::{Machine, TREE_FILE, error_name};
 use crate::printer;
 use crate::probe::Client;
-use crate::sources::{Options, Sources, Target};
+use crate::sources::{Options, Sources, Target, gpu};
 
 pub struct Config {
     pub dir: PathBuf,
@@ -59,7 +59,7 @@ pub fn snapshot(config: &Config) -> Result<u8, String> {
     let mut tree =
         Tree { dir: &config.dir, machine: &machine, files: 0, odd: Vec::new(), errors: Map::new() };
     NODE_FILES.into_iter().for_each(|path| tree.copy(path));
-    let options = Options { target: Target::Process(pid), ..Options::default() };
+    let options = Options { target: Target::Process(pid), no_gpu: true, ..Options::default() };
     let mut sources = Sources::new(Machine::live(), options, None);
     let sample = sources.read();
     let pids: BTreeSet<u32> =
@@ -71,6 +71,7 @@ pub fn snapshot(config: &Config) -> Result<u8, String> {
     tree.disks();
     tree.network();
     tree.rdma();
+    gpu::snapshot_files(&machine).iter().for_each(|path| tree.copy(path));
     let meta = tree.meta(pid, &dirs, &sources);
     tree.write(&format!("/{TREE_FILE}"), format!("{meta:#}\n").as_bytes());
     let (files, odd) = (tree.files, tree.odd);

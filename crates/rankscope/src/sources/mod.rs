@@ -5,6 +5,7 @@ pub mod cgroup;
 pub mod cpu;
 pub mod disk;
 pub mod file_system;
+pub mod gpu;
 pub mod host;
 pub mod memory;
 pub mod network;
@@ -34,6 +35,9 @@ pub struct Options {
     pub target: Target,
     pub mounts: Vec<MountOption>,
     pub pss: bool,
+    pub no_gpu: bool,
+    /// What ties the recorders of a job together, so that one of them writes what they share; `None`: this is none.
+    pub job: Option<String>,
 }
 
 /// All sources of one target on one machine.
@@ -50,6 +54,7 @@ pub struct Sources {
     processes: Measured<process::ProcessSource>,
     /// Of a training that can mark.
     pub marks: Option<marks::Reader>,
+    gpus: gpu::GpuSource,
     buffer: Buffer,
     resolved_at_ns: u64,
 }
@@ -100,6 +105,7 @@ impl Sources {
             file_systems: file_system::FileSystemSource::new(&machine, &host, &options, probe),
             processes: process::ProcessSource::new(&machine, &host, &options),
             marks: None,
+            gpus: gpu::GpuSource::new(&machine, &host, &options),
             buffer: Buffer::default(),
             resolved_at_ns: 0,
             machine,
@@ -143,6 +149,7 @@ impl Sources {
         }
         let file_systems = self.file_systems.answers(&self.machine, &self.host);
         let training = self.marks.as_mut().map(marks::Reader::read).unwrap_or_default();
+        let gpus = self.gpus.read(&self.machine, &self.host, &processes);
         let (unix_ms, boottime_ns) = self.now();
         Sample {
             unix_ms,
@@ -160,6 +167,7 @@ impl Sources {
             file_systems,
             processes,
             training,
+            gpus,
         }
     }
 
@@ -197,6 +205,15 @@ impl Sources {
     /// What is measured was started by us, where we are.
     pub fn is_of_child(&self) -> bool {
         matches!(self.options.target, Target::Child(_))
+    }
+
+    /// The same about GPUs.
+    pub fn wait_for_gpus(&self, at_most: std::time::Duration) {
+        self.gpus.wait(at_most);
+    }
+
+    pub fn gpu_surroundings(&self) -> gpu::Surroundings<'_> {
+        self.gpus.surroundings()
     }
 
     pub fn network_scope(&self) -> (Scope, &str) {

@@ -6,6 +6,7 @@ use rankscope_core::ending::{Ending, Exit, Oom, Reason, signal_name};
 use rankscope_core::summary::{Summary, Throttled};
 use serde_json::{Value, json};
 
+use super::gpu;
 use crate::ceiling::CpuCeiling;
 use crate::mlflow::Outcome;
 use crate::printer::{bytes, cgroup_path, number};
@@ -13,6 +14,7 @@ use crate::store::{Finished, dropped_words};
 
 pub struct Facts {
     pub program: String,
+    pub rank: u32,
     pub summary: Summary,
     pub windows: u64,
     pub ceiling: Option<CpuCeiling>,
@@ -37,6 +39,7 @@ pub fn text(facts: &Facts) -> String {
     let mut lines = vec![headline(facts)];
     lines.extend(end(facts).map(|line| format!("  end      {line}")));
     lines.extend([memory(facts), cpu(facts), kills(facts)]);
+    lines.extend(gpu::lines(&facts.summary));
     lines.extend(warnings(facts).into_iter().map(|w| format!("  warning  {w}")));
     lines.push(format!("  record   {}", record(&facts.finished)));
     lines.extend(facts.mlflow.as_ref().and_then(mlflow).map(|line| format!("  mlflow   {line}")));
@@ -176,6 +179,7 @@ fn warnings(facts: &Facts) -> Vec<String> {
         all.push(format!("memory came to {share:.1} % of the limit: the next larger batch may be killed"));
     }
     all.extend(too_many_threads(facts));
+    all.extend(gpu::warnings(&facts.summary, facts.rank));
     all.extend(dropped_words((facts.finished.dropped_ticks, facts.finished.dropped_items)));
     all.extend(facts.finished.problem.clone());
     all.extend(facts.mlflow.as_ref().and_then(|m| m.problem.clone()));
@@ -273,6 +277,8 @@ pub fn json(facts: &Facts) -> Value {
             "peak_threads": p.peak_threads,
             "mean_cores": p.mean_cores,
         })),
+        "gpus": gpu::json(&facts.summary),
+        "gpus_missing": s.gpus_missing.as_deref(),
         "thread_hint": facts.ceiling.as_ref().map(|c| c.threads),
         "warnings": warnings(facts),
         "mlflow": facts.mlflow.as_ref().map(|m| m.urls.clone()),

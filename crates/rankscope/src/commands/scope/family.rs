@@ -1,5 +1,7 @@
 //! The rows of `scope`: families of series that share scope, identity and source.
 
+mod gpu;
+
 use rankscope_core::cgroup::Version;
 use rankscope_core::gap::{Gap, Reason};
 use rankscope_core::rate::{cpu_limit, memory_limit, working_set};
@@ -47,6 +49,7 @@ pub fn all(sources: &Sources, sample: &Sample, readings: &Readings) -> Vec<Famil
         readings,
     ));
     rows.extend(file_systems(sample, sources.network_scope().0 == Scope::Pod));
+    rows.extend(gpu::rows(&sample.gpus));
     rows.push(processes(readings));
     rows.extend(node(sample, readings));
     rows.extend(where_there(

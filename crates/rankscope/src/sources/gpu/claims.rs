@@ -1,0 +1,64 @@
+//! One writer a device: of the recorders of one job on this node, the one whose GPU it is; of a GPU that is nobody's,
+//! one of them.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rankscope_core::deliver::names::fnv1a;
+use rankscope_core::gpu::Gpu;
+use rankscope_core::gpu::owner::Confidence;
+
+use crate::env_vars;
+
+pub struct Claims {
+    job: String,
+    /// Where a lock can be held; `None`: nowhere, so everybody writes.
+    dir: Option<PathBuf>,
+    /// By UUID, and whether it is the lock of an owner.
+    held: HashMap<(Arc<str>, bool), File>,
+}
+
+impl Claims {
+    pub fn new(job: &str) -> Claims {
+        let given = env_vars::runtime_dir().map(PathBuf::from);
+        let places = given.into_iter().chain(["/dev/shm", "/tmp"].map(PathBuf::from));
+        let dir = places.into_iter().find(|dir| dir.is_dir());
+        Claims { job: job.to_owned(), dir, held: HashMap::new() }
+    }
+
+    /// Whether this recorder writes that GPU.
+    pub fn hold(&mut self, gpu: &Gpu) -> bool {
+        let Some(uuid) = &gpu.uuid else { return true };
+        let owned = gpu.owner.confidence > Confidence::None;
+        if owned {
+            return self.lock(uuid, true);
+        }
+        // Another's, as soon as one says that it is.
+        let free = self.lock(uuid, true);
+        self.held.remove(&(uuid.clone(), true));
+        free && self.lock(uuid, false)
+    }
+
+    fn lock(&mut self, uuid: &Arc<str>, owner: bool) -> bool {
+        let (Some(dir), key) = (&self.dir, (uuid.clone(), owner)) else { return true };
+        if self.held.contains_key(&key) {
+            return true;
+        }
+        let name = format!("{}\0gpu:{uuid}\0{owner}", self.job);
+        let path = dir.join(format!("rankscope-{:016x}.lock", fnv1a(name.as_bytes())));
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);
+        // Of another user: locking needs no right to write.
+        let Ok(file) = file.or_else(|_| File::open(&path)) else { return true };
+        // SAFETY: a descriptor that is open; flock touches no memory.
+        let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0;
+        if locked {
+            self.held.insert(key, file);
+        }
+        locked
+    }
+}

@@ -1,0 +1,29 @@
+//! How a round of questions went: whether it was the question or the driver.
+
+use super::asked::Outcome;
+use super::nvml::{self, Refused};
+
+#[derive(Default)]
+pub struct Health {
+    pub asked: u32,
+    /// Refused in a way that is the driver's, not the question's.
+    pub ill: Vec<Refused>,
+    pub lost: Option<Refused>,
+}
+
+impl Health {
+    pub fn note<T>(&mut self, outcome: &Outcome<T>) {
+        self.asked += u32::from(outcome.asked);
+        let Some(refused) = outcome.refused else { return };
+        match refused.code() {
+            Some(nvml::GPU_IS_LOST) => self.lost = Some(refused),
+            Some(nvml::UNINITIALIZED | nvml::DRIVER_NOT_LOADED | nvml::UNKNOWN) => self.ill.push(refused),
+            _ => {}
+        }
+    }
+
+    /// Nothing that was asked was answered.
+    pub fn all_ill(&self) -> bool {
+        self.asked > 0 && self.ill.len() as u32 == self.asked
+    }
+}
