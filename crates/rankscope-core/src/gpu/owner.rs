@@ -15,7 +15,7 @@ pub enum Confidence {
     Convention,
     /// It is the only one that the rank can see.
     OnlyVisible,
-    /// The driver lists a process of the rank on it.
+    /// The driver listed a process of the rank on it.
     Listed,
 }
 
@@ -108,7 +108,7 @@ fn count(listed: &[Listed], which: impl Fn(&Listed) -> bool) -> u32 {
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.confidence {
-            Confidence::Listed => "this rank's: the driver lists a process of it",
+            Confidence::Listed => "this rank's: the driver listed a process of it",
             Confidence::OnlyVisible => "this rank's: the only GPU that its CUDA sees",
             Confidence::Convention => "taken for this rank's by LOCAL_RANK; no process of it is listed",
             Confidence::None if self.visible == Some(false) => "not visible to this rank's CUDA",

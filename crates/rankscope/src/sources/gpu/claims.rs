@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rankscope_core::deliver::names::fnv1a;
 use rankscope_core::gpu::Gpu;
@@ -20,27 +21,39 @@ pub struct Claims {
     dir: Option<PathBuf>,
     /// By UUID, and whether it is the lock of an owner.
     held: HashMap<(Arc<str>, bool), File>,
+    /// Of GPUs that are nobody's.
+    free_since: HashMap<Arc<str>, Instant>,
 }
+
+/// A GPU has to be nobody's for so long: ranks of a node begin and end at slightly different times.
+const OTHERS_FIRST: Duration = Duration::from_secs(5);
 
 impl Claims {
     pub fn new(job: &str) -> Claims {
         let given = env_vars::runtime_dir().map(PathBuf::from);
         let places = given.into_iter().chain(["/dev/shm", "/tmp"].map(PathBuf::from));
         let dir = places.into_iter().find(|dir| dir.is_dir());
-        Claims { job: job.to_owned(), dir, held: HashMap::new() }
+        Claims { job: job.to_owned(), dir, held: HashMap::new(), free_since: HashMap::new() }
     }
 
-    /// Whether this recorder writes that GPU.
-    pub fn hold(&mut self, gpu: &Gpu) -> bool {
+    /// Whether this recorder writes that GPU. `several`: more than one rank is on this node.
+    pub fn hold(&mut self, gpu: &Gpu, several: bool) -> bool {
         let Some(uuid) = &gpu.uuid else { return true };
-        let owned = gpu.owner.confidence > Confidence::None;
-        if owned {
+        if gpu.owner.confidence > Confidence::None {
             return self.lock(uuid, true);
         }
         // Another's, as soon as one says that it is.
-        let free = self.lock(uuid, true);
+        let free = self.lock(uuid, true) && self.lock(uuid, false);
         self.held.remove(&(uuid.clone(), true));
-        free && self.lock(uuid, false)
+        let since = *self.free_since.entry(uuid.clone()).or_insert_with(Instant::now);
+        let taken = free && (!several || since.elapsed() >= OTHERS_FIRST);
+        if !taken {
+            self.held.remove(&(uuid.clone(), false));
+        }
+        if !free {
+            self.free_since.remove(uuid);
+        }
+        taken
     }
 
     fn lock(&mut self, uuid: &Arc<str>, owner: bool) -> bool {

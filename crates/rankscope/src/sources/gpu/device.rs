@@ -77,7 +77,7 @@ struct Values {
 }
 
 impl Device {
-    pub fn new(nvml: &Nvml, index: u32) -> Answer<Device> {
+    pub fn new(nvml: &Nvml, index: u32, now: Instant) -> Answer<Device> {
         let handle = nvml.device(index)?;
         let uuid: Option<Arc<str>> = nvml.uuid(handle).ok().map(Arc::from);
         let label: Arc<str> = index.to_string().into();
@@ -94,7 +94,6 @@ impl Device {
                 })
                 .collect(),
         };
-        let now = Instant::now();
         Ok(Device {
             handle,
             name: nvml.name(handle).unwrap_or_default().into(),

@@ -13,9 +13,10 @@ pub struct Environment {
     pub local_rank: Option<usize>,
 }
 
-/// `None`: the file can't be read.
+/// `None`: the file can't be read, or the process has ended and has none any more.
 pub fn of(machine: &Machine, pid: &str) -> Option<Environment> {
-    Some(parse(&machine.read(&format!("/proc/{pid}/environ")).ok()?))
+    let text = machine.read(&format!("/proc/{pid}/environ")).ok()?;
+    (!text.is_empty()).then(|| parse(&text))
 }
 
 fn parse(environ: &[u8]) -> Environment {

@@ -114,7 +114,8 @@ impl GpuSource {
             self.labels = gpus.iter().map(|gpu| gpu.label.clone()).collect();
             self.owners.assign(machine, self.target, processes, gpus);
             if let Some(claims) = &mut self.claims {
-                gpus.retain(|gpu| claims.hold(gpu));
+                let several = self.owners.environment.as_ref().is_some_and(|e| e.local_rank.is_some());
+                gpus.retain(|gpu| claims.hold(gpu, several));
             }
         }
         let sign = !matches!(self.driver, Driver::Not(_, false));

@@ -1,6 +1,7 @@
 //! Evidence of whose GPU each is: the driver's list of processes against the rank's, their open device files, and the
 //! environment they were started with.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rankscope_core::gap::Measured;
@@ -23,6 +24,8 @@ pub struct Owners {
     readings: u32,
     seen: Vec<Vec<u32>>,
     owners: Vec<Owner>,
+    /// UUIDs of GPUs on which a process of the rank was listed.
+    used: HashSet<Arc<str>>,
     pub environment: Option<Environment>,
     pub visible: Option<Visible>,
 }
@@ -51,7 +54,8 @@ impl Owners {
     fn look(&mut self, machine: &Machine, target: Target, processes: Option<&Processes>, gpus: &[Gpu]) {
         let tree: Vec<u32> =
             processes.iter().flat_map(|p| &p.list).filter(|p| p.counted).map(|p| p.pid).collect();
-        self.environment = environment_of(machine, target, &tree);
+        // Of a job that has ended, what it was started with still stands.
+        self.environment = environment_of(machine, target, &tree).or(self.environment.take());
         let devices: Vec<Device> = gpus.iter().map(device).collect();
         self.visible = self
             .environment
@@ -72,6 +76,15 @@ impl Owners {
             })
         };
         self.owners = gpus.iter().enumerate().map(one).collect();
+        // Whoever used it stays its user when the process has ended.
+        for (owner, gpu) in self.owners.iter_mut().zip(gpus) {
+            let Some(uuid) = &gpu.uuid else { continue };
+            match owner.confidence {
+                Confidence::Listed => drop(self.used.insert(uuid.clone())),
+                _ if self.used.contains(uuid) => owner.confidence = Confidence::Listed,
+                _ => {}
+            }
+        }
         // Where the driver says which is the rank's, the convention says nothing about the others.
         if self.owners.iter().any(|o| o.confidence == Confidence::Listed) {
             let guessed = |o: &&mut Owner| o.confidence == Confidence::Convention;

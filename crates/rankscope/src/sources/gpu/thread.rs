@@ -11,7 +11,7 @@ use rankscope_core::gpu::{Fault, Gpu};
 
 use super::device::Device;
 use super::health::Health;
-use super::nvml::{LIB_RM_VERSION_MISMATCH, Nvml, Refused, XidEvents};
+use super::nvml::{Answer, LIB_RM_VERSION_MISMATCH, Nvml, Refused, XidEvents};
 use super::versions;
 
 /// Between rounds, unless the driver is slow: then at most a twentieth of the time is spent in it.
@@ -190,11 +190,7 @@ fn close(nvml: &Nvml, open: Option<Open>) {
 impl Open {
     fn new(nvml: &Nvml, now: Instant) -> Result<Open, Gap> {
         nvml.init().map_err(|refused| cannot_start(&refused))?;
-        let devices = nvml.count().map_err(|refused| refused.gap()).map(|count| {
-            // One that gives no handle is left out, and the others keep their indices.
-            (0..count.min(256)).filter_map(|index| Device::new(nvml, index).ok()).collect::<Vec<_>>()
-        });
-        let devices = devices.inspect_err(|_| nvml.shutdown())?;
+        let devices = devices(nvml, now).inspect_err(|_| nvml.shutdown()).map_err(|refused| refused.gap())?;
         let handles: Vec<_> = devices.iter().map(Device::handle).collect();
         let events = nvml.xid_events(&handles).ok();
         Ok(Open { devices, events, xids_due: now })
@@ -210,6 +206,20 @@ impl Open {
             }
         }
     }
+}
+
+/// One that gives no handle is left out, and the others keep their indices; where none gives one, nothing is open.
+fn devices(nvml: &Nvml, now: Instant) -> Answer<Vec<Device>> {
+    let count = nvml.count()?.min(256);
+    let mut all = Vec::new();
+    let mut refused = None;
+    for index in 0..count {
+        match Device::new(nvml, index, now) {
+            Ok(device) => all.push(device),
+            Err(why) => refused = Some(why),
+        }
+    }
+    refused.filter(|_| all.is_empty()).map_or(Ok(all), Err)
 }
 
 fn cannot_start(refused: &Refused) -> Gap {
