@@ -8,7 +8,8 @@
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
 #   make lint            formatting and lints, the fuzz targets included, as in CI
 #   make fuzz            every fuzz target for two minutes (FUZZ_SECONDS=n: for n seconds)
-#   make bench           what a sample costs, beside psutil and beside bare reads; with up to 5,000 processes in the job;
+#   make bench           what a sample costs, beside psutil and beside bare reads; with up to 5,000 processes in the job,
+#                        and with GPUs of a faked driver;
 #                        what a job loses of its time; at the end one boot of 5.10, as make test-v2-old
 #   make bench-crash     200 rounds of kills at random points, where `make test` plays 20 (CRASH_ROUNDS=n)
 PYTHON ?= python3
@@ -38,6 +39,7 @@ demo-mlflow: $(VENV)/mlflow
 test: $(VENV)/ready $(VENV)/mlflow tools wheel
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace --bins --examples
+	$(CARGO) build --package fake-nvml
 	$(VENV)/bin/pytest tests $(TOGETHER) $(PYTEST_ARGS)
 	$(MAKE) test-mlflow2
 	$(MAKE) fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20)
@@ -85,8 +87,10 @@ $(FUZZ_TOOLS)/bin/cargo-fuzz:
 
 bench: $(VENV)/mlflow tools
 	$(CARGO) build --release --quiet --bins --example tight_loop
+	$(CARGO) build --release --quiet --package fake-nvml
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/sample_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/tree_cost.py
+	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/gpu_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/wall_time.py
 	$(MAKE) wheel PROFILE=release
 	$(VENV)/bin/python bench/in_process.py

@@ -14,7 +14,7 @@ use rankscope::commands::measure::{Measurement, Request};
 use rankscope::commands::scope;
 use rankscope::sources::Options;
 
-const FILES: [&str; 50] = [
+const FILES: [&str; 53] = [
     "proc/stat",
     "proc/meminfo",
     "proc/loadavg",
@@ -65,6 +65,9 @@ const FILES: [&str; 50] = [
     "rankscope-tree.json",
     "proc/diskstats",
     "sys/class/block/dm-0/slaves/sda",
+    "sys/devices/platform/gpu.0/load",
+    "sys/class/thermal/thermal_zone0/type",
+    "sys/class/thermal/thermal_zone0/temp",
 ];
 
 /// What nearly every tree needs to get anywhere; the input may overwrite it.
