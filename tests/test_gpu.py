@@ -373,6 +373,26 @@ def test_unknown_is_never_zero(rankscope, nvml, scenario):
         assert missing(answer)[f"gpu_0_{name}"]["reason"] == "absent"
 
 
+def test_a_call_that_fails_takes_its_own_values_alone(rankscope, nvml):
+    scenario = (REPO / "fixtures/nvml/h100x2.toml").read_text()
+    everything = gpu_rows(sample(rankscope, nvml(scenario), count=3)).keys()
+    takes = {
+        "UtilizationRates": {"utilization_percentage", "memory_controller_percentage"},
+        "MemoryInfo": {"memory_usage_megabytes", "memory_usage_percentage", "memory_reserved_megabytes"},
+        "PowerUsage": {"power_usage_watts", "power_usage_percentage"},
+        "EnforcedPowerLimit": {"power_limit_watts", "power_usage_percentage"},
+        "Temperature": {"temperature_celsius"},
+        "RunningProcesses": {"processes"},
+    }
+    for call, names in takes.items():
+        # 999, as when the driver itself is ill: others that answer show that it is not.
+        driver = nvml(f'{scenario}\n[[fault]]\ncall = "{call}"\ncode = 999\n')
+        answer = sample(rankscope, driver, count=3)
+        gone = {name.split("_", 2)[2] for name in everything - gpu_rows(answer).keys()}
+        assert gone == names, call
+        assert all(missing(answer)[f"gpu_0_{name}"]["reason"] == "broken" for name in names)
+
+
 NUMBERS = (
     "MemoryInfo",
     "UtilizationRates",

@@ -278,7 +278,7 @@ impl GpuSummary {
         let used = gpu.memory.iter().filter_map(|m| m.space.value.as_ref().ok());
         let used = used.map(|space| (space.taken, space.total)).max();
         self.peak_memory = self.peak_memory.max(used);
-        if gpu.utilization.value.is_ok() {
+        if gpu.utilization.value.is_ok() || gpu.power.value.is_ok() || used.is_some() {
             self.lost = None;
         }
         self.never.retain_mut(|(name, why)| {

@@ -176,7 +176,7 @@ impl Activity {
 /// Something that went wrong, to be told once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// `gpu_lost`, `gpu_xid`, `gpu_ecc`, `gpu_driver`, `gpu_off`.
+    /// `gpu_lost`, `gpu_xid`, `gpu_ecc`, `gpu_driver`.
     pub kind: &'static str,
     /// `None`: the driver's, of all GPUs.
     pub label: Option<Arc<str>>,

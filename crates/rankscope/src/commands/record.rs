@@ -87,7 +87,7 @@ impl Recorder {
         let settings = sampler::Config {
             options: Options {
                 target: subject.target,
-                job: Some(subject.key.clone()),
+                job: subject.job.key.clone(),
                 ..config.options.clone()
             },
             interval: config.interval,

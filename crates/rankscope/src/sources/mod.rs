@@ -36,7 +36,7 @@ pub struct Options {
     pub mounts: Vec<MountOption>,
     pub pss: bool,
     pub no_gpu: bool,
-    /// What ties the recorders of a job together, so that one of them writes what they share; `None`: this is none.
+    /// What ties several recorders of a job together, so that one of them writes what they share.
     pub job: Option<String>,
 }
 

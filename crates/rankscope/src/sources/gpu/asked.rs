@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rankscope_core::gap::{Gap, Measured};
 
-use super::nvml::{Answer, Refused};
+use super::refused::{Answer, Refused};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(300);
@@ -49,7 +49,7 @@ impl Asked {
 
 #[cfg(test)]
 mod tests {
-    use super::super::nvml::Why;
+    use super::super::refused::Why;
     use super::*;
 
     #[test]

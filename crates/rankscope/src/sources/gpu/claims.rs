@@ -25,6 +25,16 @@ pub struct Claims {
     free_since: HashMap<Arc<str>, Instant>,
 }
 
+impl Drop for Claims {
+    /// Who opened a file before and locks it now has a lock of a job that is ending.
+    fn drop(&mut self) {
+        let held: Vec<_> = self.held.keys().cloned().collect();
+        for path in held.iter().filter_map(|(uuid, owner)| self.path(uuid, *owner)) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
 /// A GPU has to be nobody's for so long: ranks of a node begin and end at slightly different times.
 const OTHERS_FIRST: Duration = Duration::from_secs(5);
 
@@ -56,13 +66,17 @@ impl Claims {
         taken
     }
 
-    fn lock(&mut self, uuid: &Arc<str>, owner: bool) -> bool {
-        let (Some(dir), key) = (&self.dir, (uuid.clone(), owner)) else { return true };
-        if self.held.contains_key(&key) {
-            return true;
-        }
+    /// Named by job and device.
+    fn path(&self, uuid: &str, owner: bool) -> Option<PathBuf> {
         let name = format!("{}\0gpu:{uuid}\0{owner}", self.job);
-        let path = dir.join(format!("rankscope-{:016x}.lock", fnv1a(name.as_bytes())));
+        Some(self.dir.as_ref()?.join(format!("rankscope-{:016x}.lock", fnv1a(name.as_bytes()))))
+    }
+
+    fn lock(&mut self, uuid: &Arc<str>, owner: bool) -> bool {
+        let key = (uuid.clone(), owner);
+        let Some(path) = self.path(uuid, owner).filter(|_| !self.held.contains_key(&key)) else {
+            return true;
+        };
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);
         // Of another user: locking needs no right to write.

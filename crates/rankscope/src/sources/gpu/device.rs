@@ -10,8 +10,9 @@ use super::asked::Asked;
 use super::health::Health;
 use super::history::History;
 use super::instance::Instance;
-use super::nvml::{self, Answer, Handle, Nvml};
+use super::nvml::{self, Handle, Nvml};
 use super::origins::{Origins, not_yet, pending, raw};
+use super::refused::Answer;
 use super::since::Since;
 
 /// A GPU that is lost is looked for again so soon.

@@ -1,7 +1,7 @@
 //! How a round of questions went: whether it was the question or the driver.
 
 use super::asked::Outcome;
-use super::nvml::{self, Refused};
+use super::refused::{self, Refused};
 
 #[derive(Default)]
 pub struct Health {
@@ -14,10 +14,12 @@ pub struct Health {
 impl Health {
     pub fn note<T>(&mut self, outcome: &Outcome<T>) {
         self.asked += u32::from(outcome.asked);
-        let Some(refused) = outcome.refused else { return };
-        match refused.code() {
-            Some(nvml::GPU_IS_LOST) => self.lost = Some(refused),
-            Some(nvml::UNINITIALIZED | nvml::DRIVER_NOT_LOADED | nvml::UNKNOWN) => self.ill.push(refused),
+        let Some(why) = outcome.refused else { return };
+        match why.code() {
+            Some(refused::GPU_IS_LOST) => self.lost = Some(why),
+            Some(refused::UNINITIALIZED | refused::DRIVER_NOT_LOADED | refused::UNKNOWN) => {
+                self.ill.push(why)
+            }
             _ => {}
         }
     }

@@ -11,6 +11,7 @@ mod jetson;
 mod nvml;
 mod origins;
 mod owners;
+mod refused;
 mod since;
 mod thread;
 mod versions;
@@ -38,6 +39,8 @@ pub use thread::alive;
 
 /// A driver that has not answered for so long, beyond its own pause, hangs.
 const LATE_AFTER: Duration = Duration::from_secs(3);
+/// Without persistence mode a driver starts every GPU first.
+const START: Duration = Duration::from_secs(30);
 /// A node of sysfs that comes late is looked for with growing pauses.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 const LAST_LOOK: Duration = Duration::from_secs(60);
@@ -49,7 +52,7 @@ pub struct GpuSource {
     target: Target,
     driver: Driver,
     owners: Owners,
-    /// Of a recorder.
+    /// Of one of several recorders.
     claims: Option<Claims>,
     jetson: Option<Jetson>,
     look: Option<(Instant, Duration)>,
@@ -107,7 +110,7 @@ impl GpuSource {
     }
 
     pub fn read(&mut self, machine: &Machine, host: &Host, processes: &Measured<Processes>) -> Gpus {
-        let (list, faults) = self.driver_says();
+        let (list, mut faults) = self.driver_says();
         self.counted = list.as_ref().map(Vec::len).map_err(Clone::clone);
         let mut list = self.with_jetson(machine, host, list);
         if let Ok(gpus) = &mut list {
@@ -116,6 +119,8 @@ impl GpuSource {
             if let Some(claims) = &mut self.claims {
                 let several = self.owners.environment.as_ref().is_some_and(|e| e.local_rank.is_some());
                 gpus.retain(|gpu| claims.hold(gpu, several));
+                let ours = |fault: &Fault| gpus.iter().any(|gpu| Some(&gpu.label) == fault.label.as_ref());
+                faults.retain(|fault| fault.label.is_none() || ours(fault));
             }
         }
         let sign = !matches!(self.driver, Driver::Not(_, false));
@@ -129,12 +134,15 @@ impl GpuSource {
             Driver::Not(gap, _) => return (Err(gap.clone()), Vec::new()),
         };
         let (latest, mut faults) = reader.take();
-        let Some(latest) = latest else {
-            return (Err(Gap::new(Reason::FirstSample, "the driver has not answered yet")), faults);
-        };
-        if latest.at.elapsed() <= latest.pause + LATE_AFTER {
-            self.told_late = false;
-            return (latest.list, faults);
+        match latest {
+            None if reader.started.elapsed() <= START => {
+                return (Err(Gap::new(Reason::FirstSample, "the driver has not answered yet")), faults);
+            }
+            Some(latest) if latest.at.elapsed() <= latest.pause + LATE_AFTER => {
+                self.told_late = false;
+                return (latest.list, faults);
+            }
+            _ => {}
         }
         let gap = Gap::new(Reason::Late, "a call to the driver does not come back");
         if !std::mem::replace(&mut self.told_late, true) {

@@ -11,7 +11,8 @@ use rankscope_core::gpu::{Fault, Gpu};
 
 use super::device::Device;
 use super::health::Health;
-use super::nvml::{Answer, LIB_RM_VERSION_MISMATCH, Nvml, Refused, XidEvents};
+use super::nvml::{Nvml, XidEvents};
+use super::refused::{Answer, LIB_RM_VERSION_MISMATCH, Refused};
 use super::versions;
 
 /// Between rounds, unless the driver is slow: then at most a twentieth of the time is spent in it.
@@ -62,6 +63,7 @@ impl Shared {
 /// The sampler's end of it.
 pub struct Reader {
     shared: Arc<Shared>,
+    pub started: Instant,
     /// Dropped with the reader, which ends the thread after its call.
     _stop: Sender<()>,
 }
@@ -76,7 +78,7 @@ impl Reader {
             run(&names, &theirs, &stopped);
             ALIVE.store(false, Ordering::SeqCst);
         })?;
-        Ok(Reader { shared, _stop: stop })
+        Ok(Reader { shared, started: Instant::now(), _stop: stop })
     }
 
     /// The newest reading, which holds everything since the one that was taken before, and what went wrong.
