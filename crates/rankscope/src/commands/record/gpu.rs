@@ -20,6 +20,7 @@ fn line(gpu: &GpuSummary) -> String {
             let idle = activity.idle as f64 / activity.utilization.n as f64 * 100.0;
             parts.push(format!("{mean:.0} % busy on average, idle in {idle:.0} % of readings"));
         }
+        None if gpu.mig => parts.push("utilization unavailable under MIG".to_owned()),
         None => parts.push("utilization unavailable here".to_owned()),
     }
     let watts = [("idle", activity.power_idle.mean()), ("busy", activity.power_busy.mean())];

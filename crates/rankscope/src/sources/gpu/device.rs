@@ -105,7 +105,8 @@ impl Device {
             questions: Questions::default(),
             histories: Default::default(),
             slow_due: now,
-            throughput_due: now,
+            // Not all at once.
+            throughput_due: now + SLOW_EVERY * index,
             pcie_before: None,
             round: Since::default(),
             since: Since::default(),
@@ -281,7 +282,9 @@ impl Device {
             return;
         }
         self.throughput_due = now + THROUGHPUT_EVERY;
+        let began = Instant::now();
         let measured = self.questions.throughput.ask(now, || nvml.pcie_throughput(handle));
+        health.slept += began.elapsed();
         health.note(&measured);
         self.values.pcie = measured.value.map(|(r, t)| Pcie { receive: r as f64, transmit: t as f64 });
     }

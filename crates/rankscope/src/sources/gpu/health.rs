@@ -1,5 +1,7 @@
 //! How a round of questions went: whether it was the question or the driver.
 
+use std::time::Duration;
+
 use super::asked::Outcome;
 use super::refused::{self, Refused};
 
@@ -9,6 +11,8 @@ pub struct Health {
     /// Refused in a way that is the driver's, not the question's.
     pub ill: Vec<Refused>,
     pub lost: Option<Refused>,
+    /// In calls that sleep, and load nobody.
+    pub slept: Duration,
 }
 
 impl Health {

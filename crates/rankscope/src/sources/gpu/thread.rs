@@ -112,9 +112,9 @@ fn run(names: &[String], shared: &Shared, stopped: &Receiver<()>) {
         let began = Instant::now();
         let result = read(names, &mut nvml, &mut open, began);
         let pause = match &result {
-            Ok(()) => {
+            Ok(slept) => {
                 (reopen, told) = (FIRST_REOPEN, false);
-                (began.elapsed() * PAUSE_PER_ROUND).clamp(EVERY, LONGEST_PAUSE)
+                (began.elapsed().saturating_sub(*slept) * PAUSE_PER_ROUND).clamp(EVERY, LONGEST_PAUSE)
             }
             Err(_) => {
                 let pause = reopen;
@@ -125,14 +125,14 @@ fn run(names: &[String], shared: &Shared, stopped: &Receiver<()>) {
         let mut state = shared.lock();
         let anew = std::mem::take(&mut state.taken);
         let list = match (&result, &mut open) {
-            (Ok(()), Some(open)) => {
+            (Ok(_), Some(open)) => {
                 for device in &mut open.devices {
                     device.settle(anew);
                     state.faults.append(&mut device.faults);
                 }
                 Ok(open.devices.iter().map(Device::gpu).collect())
             }
-            (Ok(()), None) => Ok(Vec::new()),
+            (Ok(_), None) => Ok(Vec::new()),
             (Err(gap), _) => {
                 if !std::mem::replace(&mut told, true) {
                     let fault =
@@ -155,17 +155,23 @@ fn run(names: &[String], shared: &Shared, stopped: &Receiver<()>) {
     }
 }
 
-/// One round; opens the library first where that is needed, and closes it when nothing answers any more.
-fn read(names: &[String], nvml: &mut Option<Nvml>, open: &mut Option<Open>, now: Instant) -> Result<(), Gap> {
+/// One round; opens the library first where that is needed, and closes it when nothing answers any more. Gives the time
+/// that was slept in it.
+fn read(
+    names: &[String],
+    nvml: &mut Option<Nvml>,
+    open: &mut Option<Open>,
+    now: Instant,
+) -> Result<Duration, Gap> {
     if nvml.is_none() {
         let loaded = Nvml::load(names).map_err(|e| Gap::absent(format!("library not found: {e}")))?;
         *nvml = Some(loaded);
     }
-    let Some(library) = nvml.as_ref() else { return Ok(()) };
+    let Some(library) = nvml.as_ref() else { return Ok(Duration::ZERO) };
     if open.is_none() {
         *open = Some(Open::new(library, now)?);
     }
-    let Some(known) = open.as_mut() else { return Ok(()) };
+    let Some(known) = open.as_mut() else { return Ok(Duration::ZERO) };
     let rounds: Vec<Health> = known.devices.iter_mut().map(|d| d.round(library, now)).collect();
     known.xids(library, now);
     // All of them: a single GPU that fails does not make the driver ill.
@@ -177,7 +183,7 @@ fn read(names: &[String], nvml: &mut Option<Nvml>, open: &mut Option<Open>, now:
             close(library, open.take());
             Err(gap)
         }
-        _ => Ok(()),
+        _ => Ok(rounds.iter().map(|health| health.slept).sum()),
     }
 }
 
