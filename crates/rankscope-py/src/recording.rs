@@ -109,7 +109,7 @@ fn start(options: Options) -> std::io::Result<Recording> {
         store: options.store,
         interval: Duration::from_secs_f64(options.interval),
         window: Duration::from_secs_f64(options.window),
-        options: sources::Options::default(),
+        options: sources::Options { no_gpu: env_vars::no_gpu(), ..sources::Options::default() },
         grace: Duration::from_secs_f64(options.grace),
         mlflow: MlflowOptions {
             tracking_uri: options.tracking_uri,

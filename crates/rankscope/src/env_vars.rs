@@ -17,6 +17,11 @@ pub fn nvml_library() -> Option<String> {
     text("RANKSCOPE_NVML_LIB")
 }
 
+/// `--no-gpu` of a recorder that has no command line.
+pub fn no_gpu() -> bool {
+    text("RANKSCOPE_NO_GPU").is_some_and(|v| v != "0")
+}
+
 /// Where recorders of one job agree on who writes what.
 pub fn runtime_dir() -> Option<String> {
     text("RANKSCOPE_RUNTIME_DIR")
