@@ -1,5 +1,6 @@
 """What a record says that MLflow must have, worked out anew from the store's tables, and what MLflow has."""
 
+import contextlib
 import sqlite3
 import time
 from itertools import groupby
@@ -152,7 +153,9 @@ def status(server, run_id):
 def wait_for(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if value := condition():
-            return value
+        # A record that is just being made has no tables.
+        with contextlib.suppress(sqlite3.OperationalError):
+            if value := condition():
+                return value
         time.sleep(0.1)
     raise AssertionError("it did not happen")
