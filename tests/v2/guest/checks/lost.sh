@@ -16,7 +16,7 @@ export MLFLOW_TRACKING_URI=http://127.0.0.1:5000/cgi-bin/mlflow MLFLOW_RUN_ID=r1
 container -N rankscope run --store /tmp/store -- sh -c '
     helper hold 58 > /dev/null &
     sleep 1
-    exec helper grow 100 550' > stdout 2> stderr
+    exec helper grow 100 750' > stdout 2> stderr
 ended
 sleep 0.5
 cp -a /tmp/batches .
