@@ -17,10 +17,10 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 RANKSCOPE = Path(os.environ.get("RANKSCOPE_BIN", REPO / "target/release/rankscope")).resolve()
 
-# Python's own work, and a page fault now and then: about a second and a half.
+# Python's own work, and a page fault now and then: some three seconds.
 JOB = """
 blocks = []
-for n in range(60):
+for n in range(300):
     blocks.append(bytearray(1 << 20))
     sum(i * i for i in range(300_000))
 """
