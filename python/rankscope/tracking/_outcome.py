@@ -69,6 +69,15 @@ def first_to_fail(outcome: Outcome, tags: Mapping[str, str]) -> Outcome:
     return min(found, key=lambda one: one.ended_unix_ms or 0, default=outcome)
 
 
+def outdated(outcome: Outcome, told: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
+    """Tags that rank 0 set for its own end, and that would be read as the job's."""
+    if outcome.rank:
+        keys = [key for key in before if key.startswith(EXIT)]
+    else:
+        keys = [f"{EXIT}{name}" for name in ("code", "signal", "rank")]
+    return [key for key in keys if key in before and key not in told]
+
+
 def _of_tag(rank: int, text: str) -> Outcome | None:
     def number(name: str) -> int | None:
         return None if said.get(name) is None else int(said[name])

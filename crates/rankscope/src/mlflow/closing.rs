@@ -84,7 +84,7 @@ impl Delivery {
             _ if status(end.reason) != RunStatus::Failed => Vec::new(),
             rank => {
                 let told = serde_json::json!({"reason": end.reason.as_str(), "code": end.exit_code, "signal": end.signal,
-                    "ended_unix_ms": end.ended_unix_ms, "node": self.record.node});
+                    "ended_unix_ms": end.ended_unix_ms, "node": self.record.node, "detail": end.detail});
                 vec![(format!("rankscope.failed.rank_{rank}"), told.to_string())]
             }
         };
