@@ -8,6 +8,7 @@ use rankscope_core::ending::Ending;
 
 use super::batch::batches;
 use super::client::{Client, Upload};
+use super::election::{self, Election};
 use super::find::{Making, create, fresh_token, tagged_runs};
 use super::log_batch::LeftOut;
 use super::plan::{Plan, tag_value};
@@ -16,6 +17,7 @@ use super::target::{Context, Share, Target};
 use super::trouble::Trouble;
 use super::types::Run;
 use super::whose::{Cadence, How, Life, WAIT_FOR_RUN, Who};
+use crate::board::Board;
 use crate::clock;
 use crate::store::{Reader, Record};
 
@@ -34,7 +36,7 @@ pub enum Phase<'a> {
 }
 
 impl Phase<'_> {
-    fn is_over(self) -> bool {
+    pub(super) fn is_over(self) -> bool {
         matches!(self, Phase::Over(_))
     }
 }
@@ -57,6 +59,9 @@ pub struct Delivery {
     /// When everything was delivered last.
     in_touch_ns: u64,
     concluded: bool,
+    pub election: Election,
+    /// Who writes what is known.
+    settled: bool,
     /// Points that the server has taken from us.
     pub points: u64,
     /// What it refused for good; the record keeps that.
@@ -110,6 +115,7 @@ impl Delivery {
             attempt_unix_ms: earliest_start(&record),
             token: reader.note(TOKEN)?,
         };
+        let settled_before = reader.note(election::NOTE)?;
         let window = Duration::from_secs_f64((record.window_ms / 1e3).clamp(0.1, 3600.0));
         Ok(Delivery {
             server: client.server(),
@@ -126,6 +132,8 @@ impl Delivery {
             begun: false,
             in_touch_ns: clock::boottime_ns(),
             concluded: false,
+            election: Election::new(settled_before.as_deref()),
+            settled: false,
             points: 0,
             refused: Refused::default(),
             remark: None,
@@ -149,6 +157,7 @@ impl Delivery {
     }
 
     pub fn close(self) {
+        self.election.board.into_iter().for_each(Board::leave);
         self.reader.close();
     }
 
@@ -164,7 +173,21 @@ impl Delivery {
             }
             self.record = self.reader.record()?;
         }
+        if !self.knows_its_ranks(phase)? {
+            return Ok(());
+        }
+        let out_of_touch = self.is_out_of_touch();
         self.find(phase)?;
+        if !self.targets.is_empty() {
+            if out_of_touch {
+                self.yield_what_was_taken()?;
+            }
+            self.settled = self.elect(phase)?;
+        }
+        if !self.settled && !phase.is_over() {
+            self.in_touch_ns = clock::boottime_ns();
+            return Ok(());
+        }
         let lives: Vec<Life> = self.targets.iter().map(|t| Life::of(&t.run)).collect();
         for at in 0..self.targets.len() {
             let share = Share { lives: &lives, at, over: phase.is_over() };
@@ -183,14 +206,21 @@ impl Delivery {
 
     /// Brings the newest windows, and nothing else, to the runs that are known: one request.
     pub fn hurry(&mut self) -> Result<(), Trouble> {
+        if !self.settled {
+            return Ok(());
+        }
         let lives: Vec<Life> = self.targets.iter().map(|t| Life::of(&t.run)).collect();
         (0..self.targets.len()).try_for_each(|at| self.deliver(&Share { lives: &lives, at, over: false }))
     }
 
+    fn is_out_of_touch(&self) -> bool {
+        let out_ms = clock::boottime_ns().saturating_sub(self.in_touch_ns) as f64 / 1e6;
+        out_ms > OUT_OF_TOUCH * self.record.window_ms
+    }
+
     /// Decides which runs get the windows.
     fn find(&mut self, phase: Phase) -> Result<(), Trouble> {
-        let out_ms = clock::boottime_ns().saturating_sub(self.in_touch_ns) as f64 / 1e6;
-        let out_of_touch = out_ms > OUT_OF_TOUCH * self.record.window_ms;
+        let out_of_touch = self.is_out_of_touch();
         if let Some(id) = &self.plan.run_id {
             if !self.begun || out_of_touch {
                 let run = self.client.get_run(id)?;
@@ -214,9 +244,7 @@ impl Delivery {
         let mut picked: Vec<(Run, How)> =
             self.who.pick(&self.found).into_iter().map(|(run, how)| (run.clone(), how)).collect();
         // Not by the wall clock, which may step.
-        let started = u64::try_from(self.record.attempt.start_boottime_ns).unwrap_or(0);
-        let since_start = Duration::from_nanos(clock::boottime_ns().saturating_sub(started));
-        let waited = since_start >= WAIT_FOR_RUN;
+        let waited = self.since_start() >= WAIT_FOR_RUN;
         let due = phase.is_over() || waited || self.plan.asks_for_own_run();
         if picked.is_empty() && due && self.who.may_create() {
             picked.push((self.create()?, How::Created));
@@ -312,12 +340,12 @@ impl Delivery {
         if let Some(metric) = self.reader.training_of(target.row.id)?.metric {
             add_provenance(&mut known, &metric, self.record.attempt.start_unix_ms);
         }
-        let told = tell(&known, &target.subjects, &self.record, &target.row, target.classes);
+        let told = tell(&known, target, &self.record, &self.election.taken);
         if target.row.provenance.as_ref() != Some(&told.digest) {
             for batch in batches(Vec::new(), told.tags) {
                 self.refused.add(self.client.log_batch(&target.run.id, &batch)?);
             }
-            match self.client.upload_artifact(&target.run, &artifact_path(self.who.rank), &told.json) {
+            match self.client.upload_artifact(&target.run, &artifact_path(&self.record), &told.json) {
                 // Without a proxy the tags have to do.
                 Ok(Upload::Done | Upload::NoProxy(_)) => {
                     target.row.provenance = Some(told.digest);

@@ -17,6 +17,7 @@ use super::pauses::{Again, Pauses};
 use super::plan::Plan;
 use super::settings::Settings;
 use super::trouble::Trouble;
+use crate::board::Board;
 use crate::clock::RunStart;
 use crate::env_vars;
 use crate::printer;
@@ -129,6 +130,8 @@ impl Sink {
 struct Thread {
     config: Config,
     delivery: Option<Delivery>,
+    /// Until the delivery has it: others are to see from the start that we are here.
+    board: Option<Board>,
     said: HashSet<String>,
     shown: bool,
     /// Held while we deliver, so that `sync` does not do the same at once.
@@ -146,12 +149,14 @@ struct Thread {
 impl Thread {
     fn new(config: Config, waiting: Arc<AtomicBool>) -> Thread {
         // The windows of all ranks end at the same time, and 30 requests at once are too many for a default server.
-        let phase = match env_vars::world_size() {
+        let place = env_vars::Job::ours().place;
+        let phase = match place.world_size {
             Some(2..) => (config.window / 2).min(LONGEST_PHASE).mul_f64(fastrand::f64()),
             _ => Duration::ZERO,
         };
         Thread {
             pauses: Pauses::new(config.window),
+            board: config.plan.meeting.as_deref().and_then(|key| Board::join(key, place.rank)),
             config,
             delivery: None,
             said: HashSet::new(),
@@ -256,7 +261,9 @@ impl Thread {
                 self.lock = FolderLock::shared(&folder(&file)).map_err(|e| Trouble::Taken(e.to_string()))?;
             }
             let reader = Reader::open(&path).map_err(Trouble::Store)?;
-            self.delivery = Some(Delivery::new(client, reader, self.config.plan.clone())?);
+            let mut delivery = Delivery::new(client, reader, self.config.plan.clone())?;
+            delivery.election.board = self.board.take();
+            self.delivery = Some(delivery);
         }
         let Some(delivery) = &mut self.delivery else { return Ok(()) };
         let result = delivery.step(phase);
@@ -316,6 +323,7 @@ impl Thread {
             ),
             (None, _) => self.delivery.as_ref().and_then(|d| d.refused.words()),
         };
+        self.board.into_iter().for_each(Board::leave);
         if let Some(delivery) = self.delivery {
             delivery.close();
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rankscope_core::deliver::election::Placement;
+
 use crate::clock::RunStart;
 use crate::env_vars;
 use crate::mlflow::sink::{self, Sink};
@@ -18,6 +20,7 @@ pub struct MlflowOptions {
     pub all_series: bool,
     pub window_ms: Option<i64>,
     pub set_status: bool,
+    pub placement: Placement,
 }
 
 /// The job, as far as its run needs to know it.
@@ -45,8 +48,7 @@ pub struct Delivering {
 const BEFORE_START: Duration = Duration::from_secs(5);
 
 impl Delivering {
-    /// `run_id`: of the run that the job was given.
-    pub fn prepare(options: &MlflowOptions, run_id: Option<String>) -> Delivering {
+    pub fn prepare(options: &MlflowOptions, job: &env_vars::Job) -> Delivering {
         let mut problems = Vec::new();
         let settings = Settings::from_env(options.tracking_uri.as_deref()).unwrap_or_else(|error| {
             problems.push(format!("{error}; what is measured stays in the record"));
@@ -56,7 +58,7 @@ impl Delivering {
         let mut made = Delivering {
             plan: Plan {
                 server: settings.as_ref().map(Settings::server),
-                run_id,
+                run_id: job.run_id.clone(),
                 exported: false,
                 experiment: options.experiment.clone(),
                 run_name: options.run_name.clone(),
@@ -64,6 +66,8 @@ impl Delivering {
                 window_ms: options.window_ms,
                 set_status: options.set_status,
                 in_process: false,
+                meeting: job.meeting().map(str::to_owned),
+                placement: options.placement.clone(),
             },
             settings,
             tracking_uri: options.tracking_uri.clone(),
