@@ -110,7 +110,7 @@ impl Subjects {
             _ => self.of_ranks(ranks),
         };
         let writer = match share {
-            _ if series.scope == Scope::Process && self.by_process => Writer::Nobody,
+            _ if series.scope == Scope::Process && self.by_process && !of_training(series) => Writer::Nobody,
             Some(share) => share.writer,
             None => OURS,
         };
@@ -125,6 +125,11 @@ impl Subjects {
             (first, _) => format!("rank_{:0width$}", first.copied().unwrap_or(0)),
         }
     }
+}
+
+/// What the script marked, which is no sum over processes.
+fn of_training(series: &StoredSeries) -> bool {
+    series.name.starts_with("training_")
 }
 
 fn has_gaps(ranks: &BTreeSet<u32>) -> bool {
@@ -212,6 +217,8 @@ mod tests {
         assert_eq!(tree.named(&rss).subject, "rank_3");
         let whole = StoredSeries { rank: None, ..rss };
         assert_eq!(tree.named(&whole).writer, Writer::Nobody);
+        let step = StoredSeries { name: "training_step".into(), ..whole };
+        assert_eq!(tree.named(&step).writer, OURS);
         assert_eq!(Subjects::new(5, 1, "n").of_tree(&BTreeSet::new()).of(Scope::Process), "rank_5");
     }
 

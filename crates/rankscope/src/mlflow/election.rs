@@ -424,15 +424,17 @@ impl Delivery {
 
     fn claim(&mut self, here: &Here, identities: &[String], took: Option<i64>) -> Result<(), Trouble> {
         let at = clock::unix_ms();
+        let mut claim = self.own_claim(here);
         for identity in identities {
             let ranks = in_short(&here.sharers(identity));
-            let offer = self.election.offers.entry(hash(identity)).or_insert(Offer { at, ranks, took });
-            offer.took = took;
+            claim.can.entry(hash(identity)).or_insert(Offer { at, ranks, took }).took = took;
         }
         let id = self.targets.last().map(|target| target.run.id.clone()).unwrap_or_default();
-        if let Some(tag) = tag_of(&self.own_claim(here)) {
+        if let Some(tag) = tag_of(&claim) {
             self.client.set_tag(&id, &tag)?;
         }
+        // One that did not arrive is made anew, with its own time.
+        self.election.offers = claim.can;
         Ok(())
     }
 
