@@ -5,6 +5,7 @@
 
 pub mod names;
 pub mod points;
+pub mod rollup;
 pub mod scopes;
 pub mod thin;
 pub mod training;
