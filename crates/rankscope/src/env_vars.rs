@@ -64,11 +64,6 @@ pub fn rank() -> Option<u32> {
     Job::ours().rank
 }
 
-/// Ranks in the job.
-pub fn world_size() -> Option<u32> {
-    Job::ours().world_size
-}
-
 /// A process's place in its job, as a launcher says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {

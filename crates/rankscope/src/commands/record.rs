@@ -16,6 +16,7 @@ pub use delivering::MlflowOptions;
 use crate::ceiling::CpuCeiling;
 use crate::earlier::{self, Attempt};
 use crate::marks;
+use crate::mlflow::Pace;
 use crate::mlflow::sink::{Outcome, Sink};
 use crate::probe::Client;
 use crate::sampler::{Recording, Sampler};
@@ -83,7 +84,8 @@ impl Recorder {
         let (program, start_unix_ms) = (subject.program.clone(), subject.start_unix_ms);
         let run_start = delivering.run_start.clone();
         let writer = start_writer(config, &subject, &delivering);
-        let sink = delivering.start(writer.place(), config.interval, config.window, config.verbose);
+        let pace = Pace::new(config.window, subject.job.rank, subject.job.world_size);
+        let sink = delivering.start(writer.place(), config.interval, pace, config.verbose);
         let settings = sampler::Config {
             options: Options {
                 target: subject.target,

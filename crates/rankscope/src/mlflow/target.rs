@@ -8,6 +8,7 @@ use rankscope_core::deliver::{StoredWindow, Timeline};
 use super::plan::Plan;
 use super::types::{Metric, Run};
 use super::whose::{How, Life, gets};
+use crate::clock;
 use crate::store::{Delivered, DeliveryRun, NewRow, Reader, Record};
 
 /// Windows in one read of the store: short, since a reader may keep the writer waiting.
@@ -38,6 +39,8 @@ pub struct Target {
     pub subjects: Subjects,
     pub timeline: Timeline,
     pub classes: Classes,
+    /// A window has gone to it in an earlier turn.
+    pub has_windows: bool,
     /// Of the provenance that was looked at last.
     pub provenance: Option<[i64; 4]>,
     /// Rendered and not yet known to be with the server; sent again as it is.
@@ -114,6 +117,7 @@ impl Target {
             subjects,
             timeline,
             classes,
+            has_windows: false,
             provenance: None,
             pending: Pending::default(),
             unnoted: Vec::new(),
@@ -123,6 +127,14 @@ impl Target {
         };
         target.go_on(reader)?;
         Ok(target)
+    }
+
+    /// Length of the windows that are delivered now.
+    pub fn window_ms(&self) -> i64 {
+        let end_unix_ms = clock::unix_ms();
+        let start_unix_ms = end_unix_ms.saturating_sub(self.thinning.record_ms);
+        let window = StoredWindow { start_unix_ms, end_unix_ms, ..StoredWindow::default() };
+        self.thinning.slot(&window).length_ms
     }
 
     /// After what the run has already.
