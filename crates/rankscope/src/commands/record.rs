@@ -125,9 +125,10 @@ impl Recorder {
         })
     }
 
-    /// Closes the record and delivers what is left, within the grace. `None`: the process goes on.
+    /// Closes the record and delivers what is left, within the grace, which begins with our turn where many ranks end
+    /// together. `None`: the process goes on.
     pub fn close(self, grace: Duration, ending: Option<Ending>) -> Closed {
-        let deadline = Instant::now() + grace;
+        let ended = Instant::now();
         let recorded = self.recording.map(|recording| {
             recording.writer.event(ending.as_ref().map_or_else(ending::unwatched, ending::event));
             Recorded {
@@ -138,7 +139,7 @@ impl Recorder {
                 finished: recording.writer.finish(ending.as_ref().map(stored), grace / 2),
             }
         });
-        Closed { recorded, mlflow: self.sink.map(|sink| sink.finish(ending, deadline)) }
+        Closed { recorded, mlflow: self.sink.map(|sink| sink.finish(ending, ended, grace)) }
     }
 
     /// The same, and tells.

@@ -238,6 +238,9 @@ impl Delivery {
         if known || !phase.is_over() && !look_anew && !is_due {
             return Ok(false);
         }
+        if self.targets.is_empty() && !phase.is_over() && !self.pace.may_search(clock::unix_ms()) {
+            return Ok(false);
+        }
         self.who.attempt_unix_ms = self.who.attempt_unix_ms.min(earliest_start(&self.record));
         let found = tagged_runs(&mut self.client, &self.who.job)?;
         self.found = self.take_all_back(found, phase)?;

@@ -9,6 +9,10 @@ const SLOT: Duration = Duration::from_millis(100);
 const AT_ONCE: u32 = 4;
 /// Of a job's last requests, each second.
 const RETRIES: u32 = 50;
+/// The more ranks have found their run, the longer is the answer to those who still look for it.
+const SEARCHES: u32 = 4;
+/// How much longer than `--grace` the last rank may wait for its turn at the end.
+const LONGEST_LAST: u32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
@@ -51,12 +55,19 @@ impl Pace {
 
     /// After requests that took so long: with all ranks as slow, no more than a few are under way.
     pub fn rest_after(self, took: Duration) -> Duration {
-        took * self.world / AT_ONCE
+        (took * self.world / AT_ONCE).min(self.period() * 2)
     }
 
-    /// When the last delivery of this rank begins, within `left`. Rank 0 comes last: it tells what the others told.
-    pub fn before_last(self, left: Duration) -> Duration {
-        let spread = (SLOT * self.world).min(left / 2);
+    /// Whether a rank without a run looks for it in this turn. With very many ranks only some do in each.
+    pub fn may_search(self, unix_ms: i64) -> bool {
+        let turn = (unix_ms as f64 / 1e3 / self.period().as_secs_f64()) as u64;
+        self.rank == 0 || !self.is_crowded() || turn % u64::from(SEARCHES) == u64::from(self.rank % SEARCHES)
+    }
+
+    /// When the last delivery of this rank begins; from then on it has the grace. Rank 0 comes last: it tells what the
+    /// others told.
+    pub fn last_turn(self, grace: Duration) -> Duration {
+        let spread = (SLOT * self.world).min(grace * LONGEST_LAST);
         spread * (self.world - 1 - self.rank) / self.world
     }
 
@@ -97,18 +108,30 @@ mod tests {
         let first = rank.until_turn(0, Duration::ZERO);
         assert_eq!(first.as_secs_f64(), 3.75);
         assert_eq!(rank.until_turn(3_750, Duration::from_millis(1)).as_secs_f64(), 10.0);
-        let slow = pace(3, 512).rest_after(Duration::from_millis(800));
-        assert_eq!(slow.as_secs_f64(), 102.4);
+        let slow = |ms| pace(3, 512).rest_after(Duration::from_millis(ms)).as_secs_f64();
+        assert_eq!([200, 800, 9000].map(slow), [25.6, 102.4, 102.4]);
         assert_eq!(rank.until_turn(3_750, Duration::from_secs(11)).as_secs_f64(), 20.0);
     }
 
     #[test]
-    fn at_the_end_rank_0_comes_last_and_all_come_in_time() {
+    fn searches_are_rarer_with_very_many_ranks() {
+        let turns = |rank, world| -> Vec<bool> {
+            let pace = pace(rank, world);
+            (0..4).map(|turn| pace.may_search(pace.period().as_millis() as i64 * turn + 1)).collect()
+        };
+        assert_eq!(turns(5, 512), [false, true, false, false]);
+        assert_eq!(turns(5, 64), [true; 4]);
+        assert_eq!(turns(0, 512), [true; 4]);
+    }
+
+    #[test]
+    fn at_the_end_rank_0_comes_last() {
         let grace = Duration::from_secs(10);
-        let begin = |rank, world| pace(rank, world).before_last(grace).as_secs_f64();
+        let begin = |rank, world| pace(rank, world).last_turn(grace).as_secs_f64();
         assert_eq!((begin(7, 8), begin(0, 8)), (0.0, 0.7));
-        assert_eq!(begin(511, 512), 0.0);
-        assert!(begin(0, 512) < 5.0 && begin(0, 1) == 0.0);
+        assert_eq!((begin(511, 512), begin(0, 1)), (0.0, 0.0));
+        assert!((49.0..50.0).contains(&begin(0, 512)));
+        assert_eq!(pace(0, 8).last_turn(Duration::ZERO), Duration::ZERO);
         let shortest = Duration::from_millis(500);
         assert_eq!(pace(1, 2).last_retry(shortest, grace), shortest);
         assert_eq!(pace(1, 512).last_retry(shortest, grace).as_secs_f64(), 5.0);

@@ -50,6 +50,7 @@ pub struct Sink {
     tell: Sender<Tell>,
     waker: Waker,
     done: Receiver<Outcome>,
+    pace: Pace,
 }
 
 enum Tell {
@@ -74,10 +75,11 @@ impl Waker {
     }
 }
 
-/// The end of the job, and until when everything has to be done.
+/// The end of the job, when our turn comes then, and until when everything has to be done.
 struct Last {
     /// `None`: it goes on, only we don't.
     end: Option<Ending>,
+    turn: Instant,
     deadline: Instant,
 }
 
@@ -94,7 +96,7 @@ impl Sink {
     pub fn start(config: Config) -> std::io::Result<Sink> {
         let (tell, told) = mpsc::channel();
         let (answer, done) = mpsc::channel();
-        let place = config.place.clone();
+        let (place, pace) = (config.place.clone(), config.pace);
         let waker = Waker { tell: tell.clone(), waiting: Arc::default() };
         let waiting = waker.waiting.clone();
         std::thread::Builder::new().name("rankscope-mlflow".to_owned()).stack_size(STACK).spawn(
@@ -104,16 +106,18 @@ impl Sink {
                 let _ = answer.send(outcome);
             },
         )?;
-        Ok(Sink { place, tell, waker, done })
+        Ok(Sink { place, tell, waker, done, pace })
     }
 
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Delivers what is left, then the status. Returns at `deadline` at the latest.
-    pub fn finish(self, end: Option<Ending>, deadline: Instant) -> Outcome {
-        let _ = self.tell.send(Tell::Last(Last { end, deadline }));
+    /// Delivers what is left, then the status. Returns after `grace`, counted from our turn, at the latest.
+    pub fn finish(self, end: Option<Ending>, ended: Instant, grace: Duration) -> Outcome {
+        let turn = ended + self.pace.last_turn(grace);
+        let deadline = turn + grace;
+        let _ = self.tell.send(Tell::Last(Last { end, turn, deadline }));
         let left = deadline.saturating_duration_since(Instant::now());
         self.done.recv_timeout(left).unwrap_or_else(|_| {
             let path = self.place.file();
@@ -189,7 +193,10 @@ impl Thread {
                 Some(delivery) if hurried => delivery.hurry(),
                 _ => self.step(Phase::Running),
             };
-            self.rest_until = Instant::now() + pace.rest_after(stepped.elapsed());
+            // Who has no run yet gets short answers, and finds it best before the others have filled it.
+            if self.delivery.as_ref().is_some_and(|delivery| delivery.run_start_unix_ms().is_some()) {
+                self.rest_until = Instant::now() + pace.rest_after(stepped.elapsed());
+            }
             match result {
                 Ok(()) => {
                     self.pauses.reset();
@@ -350,8 +357,7 @@ impl Thread {
         if let Some(delivery) = self.delivery.as_mut().filter(|delivery| delivery.urls().is_empty()) {
             let _ = delivery.prepare_end(last.end.as_ref());
         }
-        let left = last.deadline.saturating_duration_since(Instant::now());
-        std::thread::sleep(self.config.pace.before_last(left));
+        std::thread::sleep(last.turn.saturating_duration_since(Instant::now()));
     }
 
     fn rest(&self, trouble: &Trouble, path: &Path) -> String {
