@@ -1,5 +1,5 @@
-"""Jobs of eight ranks, each under its own `rankscope run`, that end in every way: one run, the right status, the first
-rank to fail and those that followed, the same from the records as from the run.
+"""Jobs of eight ranks, each under its own `rankscope run`, that end in every way: one run, the right status, the
+first rank to fail and those that followed, the same from the records as from the run.
 """
 
 import contextlib
