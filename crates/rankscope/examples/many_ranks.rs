@@ -211,6 +211,7 @@ fn monitor(load: &Load, rank: u32, run_id: &str) -> Monitored {
     let mut client = Client::new(&load.settings).expect("a client");
     std::thread::sleep(STARTS.mul_f64(fastrand::f64()));
     let began = Instant::now();
+    let until = began + load.length + load.grace;
     let mut done = Monitored::default();
     let mut step = 0;
     while began.elapsed() < load.length {
@@ -221,9 +222,9 @@ fn monitor(load: &Load, rank: u32, run_id: &str) -> Monitored {
         });
         let batch = batches(metrics.collect(), Vec::new()).remove(0);
         step += 1;
-        let status = patiently(&mut done, || client.get_run(run_id)).map(|run| run.status);
+        let status = patiently(&mut done, until, || client.get_run(run_id)).map(|run| run.status);
         let sent = match status {
-            Some(RunStatus::Running) => patiently(&mut done, || client.log_batch(run_id, &batch)),
+            Some(RunStatus::Running) => patiently(&mut done, until, || client.log_batch(run_id, &batch)),
             _ => None,
         };
         if sent.is_none() {
@@ -237,6 +238,7 @@ fn monitor(load: &Load, rank: u32, run_id: &str) -> Monitored {
 /// As MLflow's client: what is transient by its status is tried again; a 400 is not, whatever it says.
 fn patiently<T>(
     done: &mut Monitored,
+    until: Instant,
     mut call: impl FnMut() -> Result<T, rankscope::mlflow::Error>,
 ) -> Option<T> {
     let mut pause = Duration::from_secs(2);
@@ -249,7 +251,8 @@ fn patiently<T>(
             Err(error) => error,
         };
         done.errors += 1;
-        if error.status() == Some(400) || !error.is_transient() || attempt == RETRIES {
+        let over = attempt == RETRIES || Instant::now() > until;
+        if error.status() == Some(400) || !error.is_transient() || over {
             done.stopped = Some(error.to_string());
             return None;
         }

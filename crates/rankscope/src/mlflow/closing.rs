@@ -10,8 +10,8 @@ use super::trouble::Trouble;
 use super::types::{Run, RunStatus, Tag};
 use super::whose::{How, has_foreign_content, status_after, status_after_failure};
 
-/// Ranks from here on tell of their failure and leave the rest to the others: a run with the keys of hundreds of ranks
-/// costs its server a good part of a second to read, and all of them may fail at once.
+/// Of very many ranks those from here on tell of their failure and leave the rest to the others: a run with the keys of
+/// hundreds of ranks costs its server a good part of a second to read, and all of them may fail at once.
 const READERS: u32 = 64;
 
 impl Delivery {
@@ -50,7 +50,8 @@ impl Delivery {
         let own = Failure::of(self.who.rank, end, &self.record.node).filter(|f| f.reason != Reason::Lost);
         self.log_tags(&shown.id, own.iter().filter_map(failed_tag).collect())?;
         let speaks = self.who.rank == 0 || self.who.is_ours(&shown);
-        if speaks || own.is_some() && self.who.rank < READERS {
+        let looks = self.who.rank < READERS || !self.crowded;
+        if speaks || own.is_some() && looks {
             let run = self.client.get_run(&shown.id)?;
             let run = self.take_back(run, Phase::Over(Some(end)))?;
             if self.rolls_up() {

@@ -56,9 +56,9 @@ pub struct Delivery {
     searched_at_end: bool,
     /// A run that was given to the job is rid of what earlier attempts left.
     begun: bool,
-    /// With very many ranks: so that all have found the run before it is full of keys, and each needs the server for one
-    /// short moment a turn.
-    pub one_thing_a_turn: bool,
+    /// Very many ranks deliver at the same time: in one turn each does one thing, so that all have found the run before
+    /// it is full of keys, and needs the server for a short moment.
+    pub crowded: bool,
     /// When everything was delivered last.
     in_touch_ns: u64,
     concluded: bool,
@@ -131,7 +131,7 @@ impl Delivery {
             next_search: Instant::now(),
             searched_at_end: false,
             begun: false,
-            one_thing_a_turn: false,
+            crowded: false,
             in_touch_ns: clock::boottime_ns(),
             concluded: false,
             points: 0,
@@ -172,7 +172,7 @@ impl Delivery {
             }
             self.record = self.reader.record()?;
         }
-        let one_thing = self.one_thing_a_turn && self.who.rank != 0 && !phase.is_over();
+        let one_thing = self.crowded && self.who.rank != 0 && !phase.is_over();
         if self.find(phase)? && one_thing {
             return Ok(());
         }
@@ -236,9 +236,6 @@ impl Delivery {
         let known =
             !self.targets.is_empty() && phase.is_over() && (self.searched_at_end || !leads && !is_due);
         if known || !phase.is_over() && !look_anew && !is_due {
-            return Ok(false);
-        }
-        if self.targets.is_empty() && !phase.is_over() && !self.pace.may_search(clock::unix_ms()) {
             return Ok(false);
         }
         self.who.attempt_unix_ms = self.who.attempt_unix_ms.min(earliest_start(&self.record));

@@ -9,8 +9,6 @@ const SLOT: Duration = Duration::from_millis(100);
 const AT_ONCE: u32 = 4;
 /// Of a job's last requests, each second.
 const RETRIES: u32 = 50;
-/// The more ranks have found their run, the longer is the answer to those who still look for it.
-const SEARCHES: u32 = 4;
 /// How much longer than `--grace` the last rank may wait for its turn at the end.
 const LONGEST_LAST: u32 = 5;
 
@@ -56,12 +54,6 @@ impl Pace {
     /// After requests that took so long: with all ranks as slow, no more than a few are under way.
     pub fn rest_after(self, took: Duration) -> Duration {
         (took * self.world / AT_ONCE).min(self.period() * 2)
-    }
-
-    /// Whether a rank without a run looks for it in this turn. With very many ranks only some do in each.
-    pub fn may_search(self, unix_ms: i64) -> bool {
-        let turn = (unix_ms as f64 / 1e3 / self.period().as_secs_f64()) as u64;
-        self.rank == 0 || !self.is_crowded() || turn % u64::from(SEARCHES) == u64::from(self.rank % SEARCHES)
     }
 
     /// When the last delivery of this rank begins; from then on it has the grace. Rank 0 comes last: it tells what the
@@ -111,17 +103,6 @@ mod tests {
         let slow = |ms| pace(3, 512).rest_after(Duration::from_millis(ms)).as_secs_f64();
         assert_eq!([200, 800, 9000].map(slow), [25.6, 102.4, 102.4]);
         assert_eq!(rank.until_turn(3_750, Duration::from_secs(11)).as_secs_f64(), 20.0);
-    }
-
-    #[test]
-    fn searches_are_rarer_with_very_many_ranks() {
-        let turns = |rank, world| -> Vec<bool> {
-            let pace = pace(rank, world);
-            (0..4).map(|turn| pace.may_search(pace.period().as_millis() as i64 * turn + 1)).collect()
-        };
-        assert_eq!(turns(5, 512), [false, true, false, false]);
-        assert_eq!(turns(5, 64), [true; 4]);
-        assert_eq!(turns(0, 512), [true; 4]);
     }
 
     #[test]

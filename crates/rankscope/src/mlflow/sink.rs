@@ -273,7 +273,7 @@ impl Thread {
             }
             let reader = Reader::open(&path).map_err(Trouble::Store)?;
             let mut delivery = Delivery::new(client, reader, self.config.plan.clone())?;
-            delivery.one_thing_a_turn = self.config.pace.is_crowded();
+            delivery.crowded = self.config.pace.is_crowded();
             self.delivery = Some(delivery);
         }
         Ok(())
