@@ -124,13 +124,14 @@ fn start_rank(load: &Load, rank: u32, start: (i64, u64)) -> Rank {
     Rank { writer, sink: sink.expect("a thread") }
 }
 
-/// Every core series; those of the node by rank 0.
+/// Every core series of a machine without GPUs; those of the node by rank 0.
 fn window(load: &Load, rank: u32, number: u32, start: (i64, u64)) -> Window {
     let length_ms = load.window.as_millis() as i64;
     let end_unix_ms = start.0 + length_ms * i64::from(number);
     let delivered = |s: &&&series::Series| {
         s.class == Class::Core
             && s.name != series::TRAINING_STEP.name
+            && s.scope != Scope::Gpu
             && (s.scope != Scope::Node || rank == 0)
     };
     let origin = Arc::new(Origin { identity: None, source: "made up".into(), level: None, note: None });
