@@ -12,6 +12,7 @@
 #   make bench           what a sample costs, beside psutil and beside bare reads; with up to 5,000 processes in the job,
 #                        and with GPUs of a faked driver;
 #                        what a job loses of its time; at the end one boot of 5.10, as make test-v2-old
+#   make bench-ranks     512 simulated ranks (RANKS=n) and a default MLflow server, beside the pattern of MLflow's monitor
 #   make bench-crash     200 rounds of kills at random points, where `make test` plays 20 (CRASH_ROUNDS=n)
 PYTHON ?= python3
 CARGO ?= cargo
@@ -27,7 +28,7 @@ TOGETHER := --numprocesses $(or $(TEST_JOBS),2) --dist loadfile
 FUZZ_TOOLS := .cache/cargo-fuzz
 FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
 
-.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-v2 test-v2-old lint bench bench-crash fuzz tools wheel
+.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-v2 test-v2-old lint bench bench-crash bench-ranks fuzz tools wheel
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -104,6 +105,11 @@ bench: $(VENV)/mlflow tools
 	$(MAKE) wheel PROFILE=release
 	$(VENV)/bin/python bench/in_process.py
 	$(MAKE) test-v2-old
+
+bench-ranks: $(VENV)/ready $(VENV)/mlflow
+	$(CARGO) build --release --quiet --example many_ranks
+	PYTHONPATH=tests $(VENV)/bin/python -m support.many_ranks $(dir $(BUILT))examples/many_ranks $(or $(RANKS),512) \
+	    $(or $(SECONDS_OF_JOB),180)
 
 bench-crash: $(VENV)/ready $(VENV)/mlflow
 	$(CARGO) build --quiet

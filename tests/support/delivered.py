@@ -131,8 +131,14 @@ def training_steps(server, record, run_id, metric="loss", rank="rank_0"):
 
 
 def rows(server, run_id):
-    """What the server's database has."""
+    """What the server's database has of ranks and nodes."""
     query = "SELECT key, value, timestamp, step FROM metrics WHERE run_uuid = ? AND key LIKE 'system/%'"
+    return server.sql(f"{query} AND key NOT LIKE 'system/job/%'", run_id)
+
+
+def job_rows(server, run_id):
+    """What was rolled up over ranks."""
+    query = "SELECT key, value, timestamp, step FROM metrics WHERE run_uuid = ? AND key LIKE 'system/job/%'"
     return server.sql(query, run_id)
 
 

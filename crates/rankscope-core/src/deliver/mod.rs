@@ -6,6 +6,7 @@
 pub mod election;
 pub mod names;
 pub mod points;
+pub mod rollup;
 pub mod scopes;
 pub mod thin;
 pub mod training;

@@ -17,6 +17,7 @@ pub use delivering::MlflowOptions;
 use crate::ceiling::CpuCeiling;
 use crate::earlier::{self, Attempt};
 use crate::marks;
+use crate::mlflow::Pace;
 use crate::mlflow::sink::{Outcome, Sink};
 use crate::probe::Client;
 use crate::sampler::{Recording, Sampler};
@@ -88,7 +89,8 @@ impl Recorder {
             printer::say(&format!("rank: {conflict}"));
             writer.note("rank_conflict", conflict.clone());
         }
-        let sink = delivering.start(writer.place(), config.interval, config.window, config.verbose);
+        let pace = Pace::new(config.window, subject.job.place.rank, subject.job.place.world_size);
+        let sink = delivering.start(writer.place(), config.interval, pace, config.verbose);
         let settings = sampler::Config {
             options: Options {
                 target: subject.target,
@@ -133,9 +135,10 @@ impl Recorder {
         })
     }
 
-    /// Closes the record and delivers what is left, within the grace. `None`: the process goes on.
+    /// Closes the record and delivers what is left, within the grace, which begins with our turn where many ranks end
+    /// together. `None`: the process goes on.
     pub fn close(self, grace: Duration, ending: Option<Ending>) -> Closed {
-        let deadline = Instant::now() + grace;
+        let ended = Instant::now();
         let recorded = self.recording.map(|recording| {
             recording.writer.event(ending.as_ref().map_or_else(ending::unwatched, ending::event));
             Recorded {
@@ -146,7 +149,7 @@ impl Recorder {
                 finished: recording.writer.finish(ending.as_ref().map(stored), grace / 2),
             }
         });
-        Closed { recorded, mlflow: self.sink.map(|sink| sink.finish(ending, deadline)) }
+        Closed { recorded, mlflow: self.sink.map(|sink| sink.finish(ending, ended, grace)) }
     }
 
     /// The same, and tells.

@@ -443,7 +443,8 @@ impl Delivery {
         let Some(target) = self.targets.last() else { return Ok(()) };
         let id = target.run.id.clone();
         // The one that writes is as slow as we are.
-        let apart = self.window().max(target.delivers_every()).max(self.election.stepped.elapsed());
+        let every = Duration::from_millis(target.window_ms().unsigned_abs()).max(self.pace.period());
+        let apart = self.window().max(every).max(self.election.stepped.elapsed());
         let mut next = std::mem::take(&mut self.election.next);
         let mut silent = Vec::new();
         for (at, watched) in next.iter_mut().enumerate() {

@@ -1,7 +1,5 @@
 //! One run that gets windows of a record: where it is, and what goes to it next.
 
-use std::time::Duration;
-
 use rankscope_core::deliver::names::{Subjects, Writer, rank_width};
 use rankscope_core::deliver::points::{Classes, Renderer};
 use rankscope_core::deliver::thin::{Group, Groups, Thinning};
@@ -10,6 +8,7 @@ use rankscope_core::deliver::{StoredWindow, Timeline};
 use super::plan::Plan;
 use super::types::{Metric, Run};
 use super::whose::{How, Life, gets};
+use crate::clock;
 use crate::store::{Delivered, DeliveryRun, NewRow, Reader, Record};
 
 /// Windows in one read of the store: short, since a reader may keep the writer waiting.
@@ -42,6 +41,8 @@ pub struct Target {
     pub subjects: Subjects,
     pub timeline: Timeline,
     pub classes: Classes,
+    /// A window has gone to it in an earlier turn.
+    pub has_windows: bool,
     /// Of the provenance that was looked at last.
     pub provenance: Option<[i64; 4]>,
     /// Rendered and not yet known to be with the server; sent again as it is.
@@ -55,8 +56,6 @@ pub struct Target {
     /// The newest window that was read.
     scanned: i64,
     known_series: i64,
-    /// Length of what was delivered as one last.
-    slot_ms: i64,
 }
 
 /// Windows are counted from the attempt's start, runs begin and end by the wall clock, which may have been set since.
@@ -119,13 +118,13 @@ impl Target {
             subjects,
             timeline,
             classes,
+            has_windows: false,
             provenance: None,
             pending: Pending::default(),
             unnoted: Vec::new(),
             groups: Groups::default(),
             scanned: 0,
             known_series: 0,
-            slot_ms: 0,
         };
         target.go_on(reader)?;
         Ok(target)
@@ -156,16 +155,19 @@ impl Target {
         }
         self.provenance = None;
         // Groups of several windows would be cut in two.
-        if self.delivers_every() <= Duration::from_millis(self.thinning.record_ms.unsigned_abs()) {
+        if self.window_ms() <= self.thinning.record_ms {
             let first = reader.window_before(from_unix_ms)?.max(self.scanned - REWIND);
             self.scanned = self.scanned.min(first).max(0);
         }
         Ok(())
     }
 
-    /// Length of the windows that go out by now.
-    pub fn delivers_every(&self) -> Duration {
-        Duration::from_millis(self.slot_ms.unsigned_abs())
+    /// Length of the windows that are delivered now.
+    pub fn window_ms(&self) -> i64 {
+        let end_unix_ms = clock::unix_ms();
+        let start_unix_ms = end_unix_ms.saturating_sub(self.thinning.record_ms);
+        let window = StoredWindow { start_unix_ms, end_unix_ms, ..StoredWindow::default() };
+        self.thinning.slot(&window).length_ms
     }
 
     /// After what the run has already.
@@ -213,7 +215,6 @@ impl Target {
                 self.learn(reader)?;
             }
             let (slot, completes) = (self.thinning.slot(&window), self.thinning.completes(&window));
-            self.slot_ms = slot.length_ms;
             let before = self.groups.add(slot, window);
             let complete = if completes { self.groups.close() } else { None };
             before.into_iter().chain(complete).for_each(|group| self.render(&group));

@@ -7,7 +7,9 @@ use rankscope_core::deliver::election::Placement;
 use crate::clock::RunStart;
 use crate::env_vars;
 use crate::mlflow::sink::{self, Sink};
-use crate::mlflow::{Client, Making, Plan, Settings, Trouble, create, fresh_token, run_context, tag_value};
+use crate::mlflow::{
+    Client, Making, Pace, Plan, Settings, Trouble, create, fresh_token, run_context, tag_value,
+};
 use crate::printer;
 use crate::store::Place;
 
@@ -151,14 +153,14 @@ impl Delivering {
         serde_json::to_value(&self.plan).ok()
     }
 
-    pub fn start(self, place: Place, interval: Duration, window: Duration, verbose: bool) -> Option<Sink> {
+    pub fn start(self, place: Place, interval: Duration, pace: Pace, verbose: bool) -> Option<Sink> {
         let config = sink::Config {
             settings: self.settings?,
             tracking_uri: self.tracking_uri,
             plan: self.plan,
             place,
             interval,
-            window,
+            pace,
             verbose,
             run_start: self.run_start,
         };
