@@ -14,7 +14,8 @@ from support.mlflow_server import MlflowServer, unavailable_reason
 
 mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
 
-TORCHRUN = Path(__file__).parent / "support" / "launcher" / "torchrun"
+# Not by its first line: what `env` finds may be a script that looks for Python for a while.
+TORCHRUN = [sys.executable, str(Path(__file__).parent / "support" / "launcher" / "torchrun")]
 FAST = ("--window", "1", "--interval", "0.2")
 
 
@@ -57,7 +58,7 @@ def test_a_baked_in_rank_loses_and_the_conflict_is_told_once(rankscope, store):
 def test_above_a_launcher(rankscope, server, environment, store, launcher):
     run = given(server, environment)
     environment |= launcher
-    command = [TORCHRUN, 2, 2, 12, 2.5, 4]
+    command = [*TORCHRUN, 2, 2, 12, 2.5, 4]
     done = rankscope.run("run", "--store", store, *FAST, "--", *map(str, command), check=0, env=environment)
     record = Record.only(store)
     below = json.loads(record.meta("ranks"))
@@ -85,7 +86,7 @@ def test_a_rank_that_is_set_inside_a_process_is_not_visible(rankscope, server, e
         "run", "--store", store, *FAST, "--", sys.executable, "-c", inside, check=0, env=environment
     )
     assert {name for name in subjects(server, run) if not name.startswith("node_")} == {"rank_0"}
-    waiting = subprocess.Popen([str(TORCHRUN), "0", "1", "1", "60", "0"])
+    waiting = subprocess.Popen([*TORCHRUN, "0", "1", "1", "60", "0"])
     try:
         wait_for(lambda: b"torchrun" in Path(f"/proc/{waiting.pid}/cmdline").read_bytes())
         told = json.loads(rankscope.run("--json", "scope", "--pid", waiting.pid, check=0).stdout)
@@ -97,7 +98,7 @@ def test_a_rank_that_is_set_inside_a_process_is_not_visible(rankscope, server, e
 
 
 def test_scope_tells_the_ranks_below(rankscope):
-    launcher = subprocess.Popen([str(TORCHRUN), "4", "2", "8", "0", "5"])
+    launcher = subprocess.Popen([*TORCHRUN, "4", "2", "8", "0", "5"])
     try:
         told = lambda: rankscope.run("scope", "--pid", launcher.pid, check=0).stdout  # noqa: E731
         wait_for(lambda: "Ranks: 4-5 of 8" in told())

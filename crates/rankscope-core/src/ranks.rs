@@ -127,8 +127,8 @@ pub fn is_launcher(command_line: &[u8]) -> bool {
     let words: Vec<&str> =
         command_line.split(|byte| *byte == 0).take(8).filter_map(|w| std::str::from_utf8(w).ok()).collect();
     let name = |word: &&str| PROGRAMS.contains(&word.rsplit('/').next().unwrap_or(word));
-    // A script is the second word, after its interpreter.
-    words.iter().take(2).any(name)
+    // A script comes after its interpreter, and that after `env`.
+    words.iter().take(3).any(name)
         || words.windows(2).any(|pair| pair[0] == "-m" && MODULES.contains(&pair[1]))
 }
 
@@ -205,7 +205,8 @@ mod tests {
         let is = |text: &str| is_launcher(text.replace(' ', "\0").as_bytes());
         assert!(is("/usr/bin/python3 /usr/local/bin/torchrun --nproc-per-node 2 train.py"));
         assert!(is("python -u -m torch.distributed.run train.py") && is("mpirun -n 4 a.out"));
-        assert!(!is("python train.py torchrun") && !is("bash") && !is(""));
+        assert!(is("env python3 /opt/torchrun") && is("torchrun"));
+        assert!(!is("python -u train.py torchrun") && !is("bash") && !is(""));
     }
 
     #[test]

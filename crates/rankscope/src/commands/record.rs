@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rankscope_core::ending::{Asked, Ending, Exit, Traceback};
-use rankscope_core::ranks::Launcher;
+use rankscope_core::ranks::{Launcher, is_launcher};
 use rankscope_core::summary::Summary;
 
 use delivering::Delivering;
@@ -98,7 +98,7 @@ impl Recorder {
                 // Below torchrun every process is of one rank.
                 ranks_below: match subject.job.place.launcher {
                     Some(Launcher::Torchrun) => RanksBelow::Ignored,
-                    own => RanksBelow::Said(own),
+                    own => RanksBelow::Said { own, launcher: is_launcher(program.as_bytes()) },
                 },
                 ..config.options.clone()
             },

@@ -33,7 +33,7 @@ pub fn scope(config: &Config) -> Result<u8, String> {
     };
     let mut request = config.request.clone();
     if live && place.launcher != Some(Launcher::Torchrun) {
-        request.options.ranks_below = RanksBelow::Said(place.launcher);
+        request.options.ranks_below = RanksBelow::Said { own: place.launcher, launcher: false };
     }
     let mut measurement = Measurement::start(&request)?;
     measurement.second_reading();

@@ -48,8 +48,8 @@ pub struct Options {
 pub enum RanksBelow {
     #[default]
     Ignored,
-    /// As launchers say; other ones than who said our own rank.
-    Said(Option<Launcher>),
+    /// As launchers say; other ones than who said our own rank. `launcher`: the command itself is one.
+    Said { own: Option<Launcher>, launcher: bool },
 }
 
 /// All sources of one target on one machine.

@@ -117,7 +117,7 @@ impl ProcessSource {
             readings: 0,
             finder: match options.ranks_below {
                 RanksBelow::Ignored => None,
-                RanksBelow::Said(own) => Some(RankFinder::new(own)),
+                RanksBelow::Said { own, launcher } => Some(RankFinder::new(own, launcher)),
             },
         })
     }

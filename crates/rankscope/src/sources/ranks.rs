@@ -13,8 +13,8 @@ pub struct RankFinder {
 }
 
 impl RankFinder {
-    pub fn new(own: Option<Launcher>) -> RankFinder {
-        RankFinder { own, found: Below::default() }
+    pub fn new(own: Option<Launcher>, launcher: bool) -> RankFinder {
+        RankFinder { own, found: Below { launcher, ..Below::default() } }
     }
 
     pub fn rank_of(&mut self, pid: u32) -> Option<u32> {
