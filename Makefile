@@ -4,6 +4,7 @@
 #   make test            everything; needs root and cgroup v1 for the tests with real containers. The tests of MLflow
 #                        run with MLflow 3 (.venv) and once more with MLflow 2 (.venv-mlflow2)
 #   make test-mlflow2    only the latter
+#   make test-torch      Lightning, Transformers, torchrun and torch's process group with the real packages (6 GB)
 #   make test-v2         a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
 #   make lint            formatting and lints, the fuzz targets included, as in CI
@@ -11,11 +12,13 @@
 #   make bench           what a sample costs, beside psutil and beside bare reads; with up to 5,000 processes in the job,
 #                        and with GPUs of a faked driver;
 #                        what a job loses of its time; at the end one boot of 5.10, as make test-v2-old
+#   make bench-ranks     512 simulated ranks (RANKS=n) and a default MLflow server, beside the pattern of MLflow's monitor
 #   make bench-crash     200 rounds of kills at random points, where `make test` plays 20 (CRASH_ROUNDS=n)
 PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 VENV2 := .venv-mlflow2
+VENV_TORCH := .venv-torch
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release/rankscope
 
 # Two files at a time: most tests wait for something most of the time.
@@ -25,7 +28,7 @@ TOGETHER := --numprocesses $(or $(TEST_JOBS),2) --dist loadfile
 FUZZ_TOOLS := .cache/cargo-fuzz
 FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
 
-.PHONY: demo demo-mlflow test test-mlflow2 test-v2 test-v2-old lint bench bench-crash fuzz tools wheel
+.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-v2 test-v2-old lint bench bench-crash bench-ranks fuzz tools wheel
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -36,7 +39,7 @@ demo-mlflow: $(VENV)/mlflow
 	$(CARGO) build --release --quiet
 	@RANKSCOPE_BIN=$(BUILT) PYTHON=$(VENV)/bin/python examples/demo_mlflow.sh $(if $(LEAK),--leak) $(DEMO_ARGS)
 
-test: $(VENV)/ready $(VENV)/mlflow tools wheel
+test: $(VENV)/ready $(VENV)/mlflow $(VENV)/ray tools wheel
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace --bins --examples
 	$(CARGO) build --package fake-nvml
@@ -50,6 +53,13 @@ test-mlflow2: $(VENV2)/ready
 	$(CARGO) build --workspace --bins --examples
 	$(VENV2)/bin/pip install --quiet --no-deps --config-settings profile=dev .
 	$(VENV2)/bin/pytest $(wildcard tests/test_mlflow_*.py) tests/test_audit.py tests/test_python_mlflow.py $(TOGETHER) $(PYTEST_ARGS)
+
+# The first line fails where one of them is not there; pytest would skip.
+test-torch: $(VENV_TORCH)/ready
+	$(VENV_TORCH)/bin/python -c 'import accelerate, lightning, torch, transformers'
+	$(CARGO) build --bin rankscope
+	$(VENV_TORCH)/bin/pip install --quiet --no-deps --config-settings profile=dev .
+	$(VENV_TORCH)/bin/pytest tests/test_frameworks.py tests/test_tracking_groups.py $(PYTEST_ARGS)
 
 test-v2: $(VENV)/ready
 	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils
@@ -96,6 +106,11 @@ bench: $(VENV)/mlflow tools
 	$(VENV)/bin/python bench/in_process.py
 	$(MAKE) test-v2-old
 
+bench-ranks: $(VENV)/ready $(VENV)/mlflow
+	$(CARGO) build --release --quiet --example many_ranks
+	PYTHONPATH=tests $(VENV)/bin/python -m support.many_ranks $(dir $(BUILT))examples/many_ranks $(or $(RANKS),512) \
+	    $(or $(SECONDS_OF_JOB),180)
+
 bench-crash: $(VENV)/ready $(VENV)/mlflow
 	$(CARGO) build --quiet
 	RANKSCOPE_CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) $(VENV)/bin/pytest tests/test_crash.py -s -k random $(PYTEST_ARGS)
@@ -114,6 +129,18 @@ $(VENV)/ready: tests/requirements.txt examples/requirements.txt
 $(VENV)/mlflow: tests/requirements-mlflow.txt $(VENV)/ready
 	@echo "installing MLflow into $(VENV): 850 MB, a minute or more"
 	$(VENV)/bin/pip install --quiet --requirement tests/requirements-mlflow.txt
+	@touch $@
+
+# Ray and Transformers, without torch: 550 MB more.
+$(VENV)/ray: tests/requirements-ray.txt $(VENV)/mlflow
+	@echo "installing Ray and Transformers into $(VENV): 550 MB, a minute or more"
+	$(VENV)/bin/pip install --quiet --requirement tests/requirements-ray.txt
+	@touch $@
+
+$(VENV_TORCH)/ready: tests/requirements-torch.txt
+	@echo "installing torch, Lightning and Transformers into $(VENV_TORCH): 6 GB, some minutes"
+	$(PYTHON) -m venv $(VENV_TORCH)
+	$(VENV_TORCH)/bin/pip install --quiet --requirement tests/requirements-torch.txt
 	@touch $@
 
 # The last of MLflow 2, server and client; it can't live beside MLflow 3.

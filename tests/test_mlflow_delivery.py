@@ -353,7 +353,8 @@ def test_two_ranks_one_run(rankscope, server, environment, tmp_path):
     assert set(rows(server, run)) == expected
     of = tags(server, run)
     assert of["rankscope.rank_width"] == "2"
-    assert of["rankscope.exit.reason"] == "completed"
+    assert (of["rankscope.exit.reason"], of["rankscope.exit.rank"]) == ("exit_code", "1")
+    assert delivered.status(server, run) == "FAILED", "rank 0 ended well, and later"
     assert json.loads(of["rankscope.failed.rank_1"])["code"] == 1
 
 

@@ -253,6 +253,19 @@ def test_the_first_rank_to_fail_is_the_cause(server, tmp_path):
     assert "secret" not in json.dumps(found)
 
 
+@CLIENTS
+def test_what_rank_0_said_of_its_own_end_is_not_the_jobs(server, tmp_path, first):
+    run_id = made_run(server, tmp_path, first)["MLFLOW_RUN_ID"]
+    said = {"reason": "completed", "code": "0", "oom": "no", "warning": "x"}
+    program = f"""{first}from rankscope import tracking
+tracking._find_store().set_tags({run_id!r}, {{f"rankscope.exit.{{key}}": text for key, text in {said}.items()}})
+"""
+    ranks.run(program, cwd=tmp_path, MLFLOW_TRACKING_URI=server.uri)
+    finish(server, tmp_path, run_id, "{0: 0, 1: -9}", first)
+    told = {key for key in tags(server, run_id) if key.startswith("rankscope.exit.")}
+    assert told == {f"rankscope.exit.{name}" for name in ("reason", "detail", "signal", "rank", "unix_ms")}
+
+
 COLLECTIVE = """
 import os
 from rankscope import tracking

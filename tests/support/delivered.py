@@ -1,6 +1,7 @@
 """What a record says that MLflow must have, worked out anew from the store's tables, and what MLflow has."""
 
 import contextlib
+import json
 import sqlite3
 import time
 from itertools import groupby
@@ -58,10 +59,29 @@ class Record:
             nanoseconds = (start_ms - run_start) * 10**6 + boottime_ns - start_ns
             yield first, final, unix_ms, max(1, nanoseconds // 10**9)
 
+    def shares(self, width):
+        """Series that others may have too → (subject, since when it is ours); no subject: another writes it."""
+        query = (
+            "SELECT s.name, (SELECT identity FROM origin o WHERE o.series_id = s.id ORDER BY id DESC LIMIT 1) "
+            "FROM series s"
+        )
+        writers = json.loads(self.meta("writers") or "{}")
+        shares = {}
+        for name, identity in self.db.execute(query):
+            if identity in writers:
+                share = writers[identity]
+                ranks = [f"{int(rank):0{width}}" for rank in share["ranks"].split("-")]
+                word = "ranks" if len(ranks) > 1 else "rank"
+                ours = share["writer"] == "us"
+                shares[name] = (f"{word}_{'-'.join(ranks)}" if ours else None, share["from_unix_ms"])
+        return shares
+
     def points(self, run_id, series="core", rank="rank_0"):
         """(key, value, timestamp, step) of every window, or group of windows, that the run has."""
         classes = ("core",) if series == "core" else ("core", "all")
         constants, points = {}, set()
+        shares = self.shares(len(rank.removeprefix("rank_")))
+        starts = {window: start for window, start, *_ in self.windows()}
         for first, final, unix_ms, step in self.moments(run_id):
             query = (
                 "SELECT s.name, s.kind, s.scope, s.class, v.n, v.mean, v.max, v.last FROM window_value v "
@@ -71,7 +91,10 @@ class Record:
             for (name, kind, scope, delivery), values in found:
                 if delivery not in classes:
                     continue
-                subject = f"node_{self.meta('node')}" if scope == "node" else rank
+                subject, since = shares.get(name, (rank, None))
+                if subject is None or (since is not None and starts[first] < since):
+                    continue
+                subject = f"node_{self.meta('node')}" if scope == "node" else subject
                 key = f"system/{subject}/{name}"
                 mean, highest, last = merged(list(values))
                 value = mean if kind == "gauge" else last
@@ -109,8 +132,14 @@ def training_steps(server, record, run_id, metric="loss", rank="rank_0"):
 
 
 def rows(server, run_id):
-    """What the server's database has."""
+    """What the server's database has of ranks and nodes."""
     query = "SELECT key, value, timestamp, step FROM metrics WHERE run_uuid = ? AND key LIKE 'system/%'"
+    return server.sql(f"{query} AND key NOT LIKE 'system/job/%'", run_id)
+
+
+def job_rows(server, run_id):
+    """What was rolled up over ranks."""
+    query = "SELECT key, value, timestamp, step FROM metrics WHERE run_uuid = ? AND key LIKE 'system/job/%'"
     return server.sql(query, run_id)
 
 

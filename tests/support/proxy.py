@@ -3,7 +3,8 @@
     with Proxy(server) as proxy:
         proxy.rule = lambda request: RESET if request.is_batch else None
 
-A rule is asked for each request and says what happens to it; `None`: nothing. `proxy.seen` has them all.
+A rule is asked for each request and says what happens to it; `None`: nothing. `proxy.seen` has them all, and
+`proxy.most_at_once` is how many the server had to deal with at the same time.
 """
 
 import base64
@@ -81,6 +82,10 @@ class Proxy:
         self.port = free_port()
         self.rule = lambda request: None
         self.seen = []
+        self.at_once = self.most_at_once = 0
+        #: Seconds that the server took for each request.
+        self.took = []
+        self.counting = threading.Lock()
         self.listener = None
 
     @property
@@ -106,9 +111,16 @@ class Proxy:
             listener.shutdown()
             listener.server_close()
 
+    def count(self, by):
+        with self.counting:
+            self.at_once += by
+            self.most_at_once = max(self.most_at_once, self.at_once)
+
 
 class Listener(ThreadingHTTPServer):
     daemon_threads = True
+    # Hundreds of clients may come together.
+    request_queue_size = 1024
     block_on_close = False
     allow_reuse_address = True
 
@@ -151,7 +163,9 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = handle_one  # noqa: N815
 
     def forward(self, body):
-        upstream = http.client.HTTPConnection("127.0.0.1", self.server.proxy.server.port, timeout=60)
+        proxy, began = self.server.proxy, time.monotonic()
+        upstream = http.client.HTTPConnection("127.0.0.1", proxy.server.port, timeout=60)
+        proxy.count(1)
         try:
             own = ("host", "connection", "content-length")
             headers = {name: value for name, value in self.headers.items() if name.lower() not in own}
@@ -160,6 +174,8 @@ class Handler(BaseHTTPRequestHandler):
             text = answer.read()
             return answer.status, [("Content-Type", answer.getheader("Content-Type", ""))], text
         finally:
+            proxy.count(-1)
+            proxy.took.append(time.monotonic() - began)
             upstream.close()
 
     def answer(self, status, headers, text, how):

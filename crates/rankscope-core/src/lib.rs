@@ -23,6 +23,7 @@ pub mod metrics_page;
 pub mod near_limit;
 pub mod parse;
 pub mod postmortem;
+pub mod ranks;
 pub mod rate;
 pub mod reading;
 pub mod sample;

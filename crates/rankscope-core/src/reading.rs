@@ -23,7 +23,8 @@ pub struct Origin {
 #[derive(Clone, Debug)]
 pub struct Reading {
     pub series: &'static Series,
-    /// Fills the placeholder of a series name such as `mount_<label>_usage_megabytes` or `gpu_<i>_processes`.
+    /// Fills the placeholder of a series name such as `mount_<label>_usage_megabytes` or `gpu_<i>_processes`; of a series
+    /// without one it is the rank that the value is of, where there are several: `rank_3`.
     pub label: Option<Arc<str>>,
     pub value: f64,
     /// The highest value since the previous reading, where the kernel keeps one and it is higher than both.
@@ -57,9 +58,19 @@ impl Readings {
     }
 }
 
+/// The rank that a full name is of, and the name without it.
+pub fn rank_of_name(name: &str) -> (Option<u32>, &str) {
+    let Some((label, bare)) = name.split_once('/') else { return (None, name) };
+    match label.strip_prefix("rank_").and_then(|rank| rank.parse().ok()) {
+        Some(rank) => (Some(rank), bare),
+        None => (None, name),
+    }
+}
+
 /// The full name of a series with its label filled in.
 pub fn name_of(series: &'static Series, label: Option<&str>) -> Cow<'static, str> {
     match label {
+        Some(label) if !series.name.contains('<') => Cow::Owned(format!("{label}/{}", series.name)),
         Some(label) => Cow::Owned(series.name.replace(series.placeholder(), label)),
         None => Cow::Borrowed(series.name),
     }

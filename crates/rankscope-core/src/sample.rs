@@ -242,6 +242,8 @@ pub struct Process {
     /// Ticks after boot; with the pid it names the process. 0: unknown.
     pub start_ticks: u64,
     pub parent: u32,
+    /// As a launcher below the recorder says; `None` where the recorder itself is that of one rank.
+    pub rank: Option<u32>,
     /// Of the tree itself, in contrast to the supervisor that only collects its dead children's time.
     pub counted: bool,
     /// Ended, and not yet waited for.

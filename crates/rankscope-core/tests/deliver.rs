@@ -25,6 +25,8 @@ fn stored() -> Vec<StoredSeries> {
         kind: s.kind,
         scope: s.scope,
         class: s.class,
+        identity: None,
+        rank: None,
     };
     (1..).zip(ALL).map(one).collect()
 }

@@ -118,20 +118,22 @@ fn start(options: Options) -> std::io::Result<Recording> {
             all_series: options.all_series,
             window_ms: None,
             set_status: options.set_status,
+            placement: Default::default(),
         },
         json: false,
         verbose: false,
     };
     let mut job = env_vars::Job::ours();
-    job.rank = options.rank.or(job.rank);
-    job.world_size = options.world_size.or(job.world_size);
+    job.place.rank = options.rank.or(job.place.rank);
+    job.place.world_size = options.world_size.or(job.place.world_size);
+    job.run_id = options.run_id.or(job.run_id);
     let key = job.key.clone().unwrap_or_else(fresh_token);
-    let mut delivering = Delivering::prepare(&config.mlflow, options.run_id.or_else(|| job.run_id.clone()));
+    let mut delivering = Delivering::prepare(&config.mlflow, &job);
     delivering.plan.in_process = true;
     if options.local {
         delivering.keep();
     }
-    let (rank, program) = (job.rank.unwrap_or(0), &options.program);
+    let (rank, program) = (job.place.rank.unwrap_or(0), &options.program);
     delivering.tell_job(&Job { key: &key, rank, program, start_unix_ms }, false);
     let mut problems = std::mem::take(&mut delivering.problems);
     let environment = std::mem::take(&mut delivering.overlay);

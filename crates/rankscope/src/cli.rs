@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rankscope_core::deliver::election::Placement;
 use rankscope_core::parse::quantity;
 
 use crate::sources::MountOption;
@@ -102,7 +103,7 @@ pub struct RecordArgs {
     /// Leave GPUs alone: no library of a driver is loaded
     #[arg(long, env = "RANKSCOPE_NO_GPU", value_parser = clap::builder::FalseyValueParser::new())]
     pub no_gpu: bool,
-    /// Seconds that rankscope's own work may take after the job has ended
+    /// Seconds that rankscope's own work may take after the job has ended; of many ranks counted from each one's turn
     #[arg(long, env = "RANKSCOPE_GRACE", default_value = "10", value_parser = grace, value_name = "SECONDS")]
     pub grace: f64,
     #[command(flatten)]
@@ -138,7 +139,15 @@ pub struct MlflowArgs {
     /// Also tell the end to a run that MLFLOW_RUN_ID names; without it only its metrics and tags are written
     #[arg(long, env = "RANKSCOPE_SET_STATUS", value_parser = clap::builder::FalseyValueParser::new())]
     pub set_status: bool,
+    /// Which rank runs on which node, as JSON: {"0": "node-a", "1": "node-b"}. What ranks share is then written by the
+    /// lowest of them, and nobody has to ask
+    #[arg(long, env = "RANKSCOPE_PLACEMENT", value_parser = placement, value_name = "JSON")]
+    pub placement: Option<Placed>,
 }
+
+/// Rank → name of the node. In a struct of its own, since an option that takes a map would be given key by key.
+#[derive(Clone, Debug, Default)]
+pub struct Placed(pub Placement);
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MlflowSeries {
@@ -357,6 +366,10 @@ fn window(text: &str) -> Result<f64, String> {
 
 fn grace(text: &str) -> Result<f64, String> {
     seconds(text, 0.0..=3600.0)
+}
+
+fn placement(text: &str) -> Result<Placed, String> {
+    serde_json::from_str(text).map(Placed).map_err(|_| "expected {\"<rank>\": \"<node>\", …}".to_owned())
 }
 
 fn mount(text: &str) -> Result<MountOption, String> {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::env::var;
 
+use rankscope_core::ranks::{self, Place};
+
 fn text(name: &str) -> Option<String> {
     var(name).ok().map(|v| v.trim().to_owned()).filter(|v| !v.is_empty())
 }
@@ -59,39 +61,16 @@ pub fn user() -> Option<String> {
     text("USER").or_else(|| text("LOGNAME"))
 }
 
-/// Rank of this process in its job.
-pub fn rank() -> Option<u32> {
-    Job::ours().rank
-}
-
-/// Ranks in the job.
-pub fn world_size() -> Option<u32> {
-    Job::ours().world_size
-}
-
 /// A process's place in its job, as a launcher says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
-    /// What ties the recorders of one job together; `None`: this recorder stands alone.
+    /// What ties the recorders of one job together; `None`: nothing that a launcher says.
     pub key: Option<String>,
-    pub rank: Option<u32>,
-    /// Ranks in the job.
-    pub world_size: Option<u32>,
+    pub place: Place,
     /// The run that the job is to write into.
     pub run_id: Option<String>,
 }
 
-/// A launcher's own variable beats a `RANK` that may have been baked into an image.
-const RANKS: [&str; 6] =
-    ["TORCHELASTIC_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK"];
-const SIZES: [&str; 6] = [
-    "TORCHELASTIC_WORLD_SIZE",
-    "SLURM_NTASKS",
-    "OMPI_COMM_WORLD_SIZE",
-    "PMIX_SIZE",
-    "PMI_SIZE",
-    "WORLD_SIZE",
-];
 const KEYS: [&str; 8] = [
     "RANKSCOPE_JOB",
     "TORCHELASTIC_RUN_ID",
@@ -105,6 +84,11 @@ const KEYS: [&str; 8] = [
 const RUN_ID: &str = "MLFLOW_RUN_ID";
 
 impl Job {
+    /// What the recorders that write into one run share. `None`: this recorder stands alone.
+    pub fn meeting(&self) -> Option<&str> {
+        self.key.as_deref().or(self.run_id.as_deref())
+    }
+
     pub fn ours() -> Job {
         Job::of(&text)
     }
@@ -115,9 +99,7 @@ impl Job {
         let theirs: BTreeMap<&str, &str> = environ
             .split(|byte| *byte == 0)
             .filter_map(|entry| std::str::from_utf8(entry).ok()?.split_once('='))
-            .filter(|(name, _)| {
-                RANKS.iter().chain(&SIZES).chain(&KEYS).chain([&RUN_ID]).any(|known| known == name)
-            })
+            .filter(|(name, _)| ranks::variables().chain(KEYS).chain([RUN_ID]).any(|known| known == *name))
             .map(|(name, value)| (name, value.trim()))
             .filter(|(_, value)| !value.is_empty())
             .collect();
@@ -131,15 +113,13 @@ impl Job {
             Some(format!("{id}-{}-{}", part("MASTER_ADDR"), part("MASTER_PORT")))
         };
         let slurm = || Some(format!("{}.{}", text("SLURM_JOB_ID")?, text("SLURM_STEP_ID")?));
-        let number = |names: [&str; 6]| names.into_iter().find_map(|name| text(name)?.parse().ok());
         Job {
             key: text("RANKSCOPE_JOB")
                 .or_else(torch)
                 .or_else(slurm)
                 .or_else(|| text("PMIX_NAMESPACE"))
                 .or_else(|| text("RAY_JOB_ID")),
-            rank: number(RANKS),
-            world_size: number(SIZES),
+            place: ranks::place(text),
             run_id: text(RUN_ID),
         }
     }
@@ -159,8 +139,8 @@ mod tests {
         let job = Job::watched(
             b"SECRET=x\0RANK=7\0SLURM_PROCID=3\0RANKSCOPE_JOB=a\0MLFLOW_RUN_ID= \0WORLD_SIZE=8\0odd\0",
         );
-        let expected = Job { key: Some("a".to_owned()), rank: Some(3), world_size: Some(8), run_id: None };
-        assert_eq!(job, expected);
+        assert_eq!((job.key.as_deref(), job.run_id), (Some("a"), None));
+        assert_eq!((job.place.rank, job.place.world_size), (Some(3), Some(8)));
         let torch = b"TORCHELASTIC_RUN_ID=t\0MASTER_ADDR=h\0MASTER_PORT=1\0";
         assert_eq!(Job::watched(torch).key.as_deref(), Some("t-h-1"));
         assert_eq!(Job::watched(b"TORCHELASTIC_RUN_ID=none").key, None);

@@ -1,6 +1,7 @@
 //! rankscope: I/O and commands around `rankscope-core`. Library and binary in one, since the Python wheel's console
 //! command needs the same `run`.
 
+pub mod board;
 pub mod ceiling;
 pub mod cli;
 pub mod clock;
@@ -8,6 +9,7 @@ pub mod commands;
 pub mod earlier;
 pub mod ending;
 pub mod env_vars;
+pub mod environ;
 mod gpu_faults;
 pub mod kernel_file;
 pub mod machine;
@@ -148,6 +150,7 @@ fn mlflow_options(args: MlflowArgs) -> record::MlflowOptions {
         all_series: args.mlflow_series == MlflowSeries::All,
         window_ms: args.mlflow_window.map(|seconds| (seconds * 1e3).round() as i64),
         set_status: args.set_status,
+        placement: args.placement.unwrap_or_default().0,
     }
 }
 

@@ -6,11 +6,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rankscope_core::ending::{self, Evidence};
+use rankscope_core::ranks::Below;
 use rankscope_core::rate::{Running, rates};
 use rankscope_core::reading::Readings;
 use rankscope_core::sample::Sample;
 use rankscope_core::summary::{Collector, Summary};
-use rankscope_core::window::Windows;
+use rankscope_core::window::{Window, Windows};
 
 use crate::ceiling::{CpuCeiling, cpu_ceiling};
 use crate::clock::RunStart;
@@ -21,7 +22,7 @@ use crate::mlflow::sink::Waker;
 use crate::near::{self, Near, Notes, Tell};
 use crate::probe::Client;
 use crate::sources::{Options, Sources};
-use crate::store::Writer;
+use crate::store::{self, Writer};
 
 /// File systems are asked once more at the end: a full one may be the reason.
 const LAST_ANSWERS: Duration = Duration::from_millis(50);
@@ -104,6 +105,8 @@ struct Loop {
     /// The one before that.
     earlier: Option<Sample>,
     readings: Readings,
+    /// As noted in the record.
+    ranks: Below,
 }
 
 impl Loop {
@@ -127,6 +130,7 @@ impl Loop {
             previous: None,
             earlier: None,
             readings: Readings::default(),
+            ranks: Below::default(),
         }
     }
 
@@ -159,8 +163,7 @@ impl Loop {
             self.near.keep_top(sample, self.sources.machine(), &notes);
         }
         if let Some(window) = self.windows.close() {
-            self.closed += 1;
-            self.writer.window(window);
+            self.keep(window);
         }
         if let Some(lost) = self.sources.marks.as_ref().map(|marks| marks.lost).filter(|lost| *lost > 0) {
             self.writer.note("dropped_phases", lost.to_string());
@@ -173,6 +176,16 @@ impl Loop {
             ceiling,
             seen: self.watch.evidence(),
         }
+    }
+
+    /// Who reads the window finds the ranks in the record.
+    fn keep(&mut self, window: Window) {
+        if let Some(found) = self.sources.look_for_ranks().filter(|found| **found != self.ranks) {
+            self.ranks = found.clone();
+            self.writer.note(store::RANKS, serde_json::to_string(found).unwrap_or_default());
+        }
+        self.closed += 1;
+        self.writer.window(window);
     }
 
     fn hurried(&self) -> Duration {
@@ -204,10 +217,7 @@ impl Loop {
         }
         let window = self.windows.add(&self.readings);
         let closed = window.is_some();
-        if let Some(window) = window {
-            self.closed += 1;
-            self.writer.window(window);
-        }
+        window.into_iter().for_each(|window| self.keep(window));
         self.writer.tick(&self.readings);
         if commit || near || self.interval >= COMMIT_EACH {
             self.writer.flush();

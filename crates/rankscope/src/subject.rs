@@ -14,7 +14,7 @@ pub struct Subjects {
 impl Subjects {
     /// `live`: the environment speaks for the process that is measured.
     pub fn new(live: bool, node_name: &str) -> Subjects {
-        let rank = if live { env_vars::rank().unwrap_or(0) } else { 0 };
+        let rank = if live { env_vars::Job::ours().place.rank.unwrap_or(0) } else { 0 };
         Subjects { rank: format!("rank_{rank}"), node: format!("node_{}", letters(node_name)) }
     }
 

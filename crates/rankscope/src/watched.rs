@@ -3,7 +3,6 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use libc::c_int;
@@ -82,14 +81,6 @@ impl Watched {
     pub fn program(&self) -> String {
         let name = std::fs::read(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
         String::from_utf8_lossy(&name).trim_end().to_owned()
-    }
-
-    /// What it was started with. Empty: another user's, or not for us to see.
-    pub fn environ(&self) -> Vec<u8> {
-        let dir = format!("/proc/{}", self.pid);
-        // SAFETY: geteuid has no preconditions and cannot fail.
-        let own = std::fs::metadata(&dir).is_ok_and(|meta| meta.uid() == unsafe { libc::geteuid() });
-        if own { std::fs::read(format!("{dir}/environ")).unwrap_or_default() } else { Vec::new() }
     }
 
     pub fn wait(&self, requests: &Requests) -> Woken {

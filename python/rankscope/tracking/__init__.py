@@ -132,8 +132,12 @@ def finish(run_id: str, result: object = None) -> None:
 
 def _finish(run_id: str, outcome: _outcome.Outcome) -> None:
     store = _find_store()
-    outcome = _outcome.first_to_fail(outcome, store.tags(run_id))
-    store.set_tags(run_id, outcome.tags(time.time_ns() // 1_000_000))
+    before = store.tags(run_id)
+    outcome = _outcome.first_to_fail(outcome, before)
+    told = outcome.tags(time.time_ns() // 1_000_000)
+    store.set_tags(run_id, told)
+    for key in _outcome.outdated(outcome, told, before):
+        store.delete_tag(run_id, key)
     store.end_run(run_id, outcome.status)
     if _state.job is not None and _state.job.run_id == run_id:
         _state.job = None

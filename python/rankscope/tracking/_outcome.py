@@ -62,11 +62,22 @@ def first_to_fail(outcome: Outcome, tags: Mapping[str, str]) -> Outcome:
         if rank != key and rank.isdecimal():
             known.append(_of_tag(int(rank), value))
     if tags.get(f"{EXIT}reason", "completed") != "completed":
-        # Rank 0 speaks for itself without a rank.
         said = {key.removeprefix(EXIT): value for key, value in tags.items() if key.startswith(EXIT)}
-        known.append(_of_tag(0, json.dumps({**said, "ended_unix_ms": said.get("unix_ms")})))
+        rank = said.get("rank", "")
+        text = json.dumps({**said, "ended_unix_ms": said.get("unix_ms")})
+        known.append(_of_tag(int(rank) if rank.isdecimal() else 0, text))
     found = [one for one in known if one is not None]
-    return min(found, key=lambda one: one.ended_unix_ms or 0, default=outcome)
+    # What a launcher ended has only followed.
+    return min(found, key=lambda one: (one.reason == "terminated", one.ended_unix_ms or 0), default=outcome)
+
+
+def outdated(outcome: Outcome, told: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
+    """Tags that rank 0 set for its own end, and that would be read as the job's."""
+    if outcome.rank:
+        keys = [key for key in before if key.startswith(EXIT)]
+    else:
+        keys = [f"{EXIT}{name}" for name in ("code", "signal", "rank")]
+    return [key for key in keys if key in before and key not in told]
 
 
 def _of_tag(rank: int, text: str) -> Outcome | None:

@@ -140,6 +140,9 @@ class RestStore:
         data = self._run(run_id)["data"]
         return {tag["key"]: tag.get("value", "") for tag in data.get("tags", [])}
 
+    def delete_tag(self, run_id: str, key: str) -> None:
+        self._call("POST", "runs/delete-tag", {"run_id": run_id, "key": valid(key)})
+
     def _run(self, run_id: str) -> Any:
         return self._call("GET", f"runs/get?{urllib.parse.urlencode({'run_id': run_id})}")["run"]
 

@@ -36,6 +36,8 @@ class Store(Protocol):
 
     def tags(self, run_id: str) -> dict[str, str]: ...
 
+    def delete_tag(self, run_id: str, key: str) -> None: ...
+
     def log_artifact(self, run_id: str, path: str, to: str | None) -> None: ...
 
     def log_artifacts(self, run_id: str, path: str, to: str | None) -> None: ...
@@ -129,6 +131,9 @@ class MlflowStore:
 
     def tags(self, run_id: str) -> dict[str, str]:
         return dict(self._client.get_run(run_id).data.tags)
+
+    def delete_tag(self, run_id: str, key: str) -> None:
+        self._client.delete_tag(run_id, key)
 
     def log_artifact(self, run_id: str, path: str, to: str | None) -> None:
         self._client.log_artifact(run_id, path, to)

@@ -3,8 +3,10 @@
 //! Pure: the same stored rows always give the same points, bit by bit, so that a batch whose answer was lost can be
 //! sent again. Data flows one way: stored windows → `thin` (groups) → `points` (key, value, time, step).
 
+pub mod election;
 pub mod names;
 pub mod points;
+pub mod rollup;
 pub mod scopes;
 pub mod thin;
 pub mod training;
@@ -20,6 +22,10 @@ pub struct StoredSeries {
     pub kind: Kind,
     pub scope: Scope,
     pub class: Class,
+    /// What was measured last under this name.
+    pub identity: Option<String>,
+    /// Of the processes of one rank, where the recorder sees several.
+    pub rank: Option<u32>,
 }
 
 /// One series over one window, or over several that were merged.

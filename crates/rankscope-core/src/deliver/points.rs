@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::names::{Subjects, key};
+use super::names::{Subjects, Writer, key};
 use super::{Point, StoredSeries, StoredValue, StoredWindow, Timeline};
 use crate::series::{self, Class, Kind};
 
@@ -41,6 +41,8 @@ struct Rendered {
     max_key: Option<String>,
     /// Of a constant: what the run has.
     sent: Option<f64>,
+    /// Windows that begin earlier are another recorder's.
+    from_unix_ms: i64,
 }
 
 impl Renderer {
@@ -48,14 +50,23 @@ impl Renderer {
         Renderer { timeline, subjects, classes, series: HashMap::new() }
     }
 
-    /// Makes a series known; what is never made known is not rendered.
+    /// Makes a series known; what is never made known, and what others write, is not rendered.
     pub fn learn(&mut self, series: &StoredSeries) {
         if !self.classes.hold(series.class) || self.series.contains_key(&series.id) {
             return;
         }
-        let key = key(self.subjects.of(series.scope), &series.name);
+        let named = self.subjects.named(series);
+        let Writer::Us { from_unix_ms } = named.writer else { return };
+        let key = key(&named.subject, &series.name);
         let max_key = series::by_name(&series.name).filter(|s| s.with_max()).map(|_| format!("{key}_max"));
-        self.series.insert(series.id, Rendered { key, kind: series.kind, max_key, sent: None });
+        let made = Rendered { key, kind: series.kind, max_key, sent: None, from_unix_ms };
+        self.series.insert(series.id, made);
+    }
+
+    /// From now on series stand under other names, or are written by others. All have to be made known again.
+    pub fn rename(&mut self, subjects: Subjects) {
+        self.subjects = subjects;
+        self.series.clear();
     }
 
     /// The value of a constant that the run has already.
@@ -81,6 +92,9 @@ impl Renderer {
         };
         for value in &window.values {
             let Some(series) = self.series.get_mut(&value.series) else { continue };
+            if window.start_unix_ms < series.from_unix_ms {
+                continue;
+            }
             let shown = shown(series.kind, value);
             if series.kind == Kind::Constant && series.sent.replace(shown) == Some(shown) {
                 continue;
@@ -121,6 +135,8 @@ mod tests {
                 kind: s.kind,
                 scope: s.scope,
                 class: s.class,
+                identity: None,
+                rank: None,
             });
         }
         renderer

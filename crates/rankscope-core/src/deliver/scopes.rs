@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::StoredSeries;
-use super::names::{Subjects, key};
+use super::names::{Named, Subjects, key};
 use crate::series::Scope;
 
 /// Servers take more, but a tag is read by people.
@@ -44,18 +44,18 @@ pub struct Provenance {
 pub struct Described<'a> {
     pub series: &'a StoredSeries,
     pub key: String,
-    pub subject: &'a str,
+    pub named: Named,
     pub origins: Vec<&'a StoredOrigin>,
     pub gaps: Vec<&'a StoredGap>,
 }
 
-pub fn describe<'a>(known: &'a Provenance, subjects: &'a Subjects) -> Vec<Described<'a>> {
+pub fn describe<'a>(known: &'a Provenance, subjects: &Subjects) -> Vec<Described<'a>> {
     let one = |series: &'a StoredSeries| {
-        let subject = subjects.of(series.scope);
+        let named = subjects.named(series);
         Described {
             series,
-            key: key(subject, &series.name),
-            subject,
+            key: key(&named.subject, &series.name),
+            named,
             origins: known.origins.iter().filter(|o| o.series == series.id).collect(),
             gaps: known.gaps.iter().filter(|g| g.series == series.id).collect(),
         }
@@ -92,7 +92,7 @@ pub fn family_tags(described: &[Described]) -> BTreeMap<String, String> {
 
 fn line(family: &[&Described]) -> String {
     let Some(first) = family.first() else { return String::new() };
-    let mut text = format!("{} of {}", first.series.scope.as_str(), first.subject);
+    let mut text = format!("{} of {}", first.series.scope.as_str(), first.named.subject);
     let newest = |d: &Described| d.origins.last().copied().cloned();
     let present: Vec<StoredOrigin> = family.iter().filter_map(|d| newest(d)).collect();
     if present.is_empty() {
@@ -171,6 +171,8 @@ mod tests {
             kind: Kind::Gauge,
             scope,
             class: Class::Core,
+            identity: None,
+            rank: None,
         }
     }
 

@@ -66,6 +66,8 @@ pub fn add_provenance(known: &mut Provenance, metric: &str, since_unix_ms: i64) 
         kind: TRAINING_STEP.kind,
         scope: TRAINING_STEP.scope,
         class: TRAINING_STEP.class,
+        identity: None,
+        rank: None,
     });
     known.origins.push(StoredOrigin {
         series: id,

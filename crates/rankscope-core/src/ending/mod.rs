@@ -1,6 +1,7 @@
 //! How a job ended and why, from evidence alone: `Evidence` → `Ending`. A cause is named only where the evidence holds;
 //! else the words say what can't be told.
 
+mod failure;
 mod oom;
 mod reason;
 mod recent;
@@ -11,6 +12,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use failure::{Failure, first, order};
 pub use oom::{LevelOoms, OomCounts};
 pub use reason::decide;
 pub use shell::signal_name;

@@ -11,7 +11,7 @@ pub use course::{Growth, growth};
 pub use lost::{LAST_MEMORY, ending as lost};
 pub use timeline::Entry;
 
-use crate::ending::{Ending, Reason, Status};
+use crate::ending::{self, Ending, Reason};
 
 /// Series of memory, in the order in which they are preferred.
 pub const USED: [&str; 3] = [
@@ -157,18 +157,10 @@ pub fn examine(mut ranks: Vec<Recorded>) -> Option<Postmortem> {
 
 /// Failures by time, then what was ended from outside, then what still runs, then what ended well.
 fn order(rank: &Recorded) -> (u8, i64, u32) {
-    let (class, at) = match &rank.ending {
-        Some(ending) => {
-            let class = match ending.reason.status() {
-                Status::Failed => 0,
-                Status::Killed => 1,
-                Status::Finished => 3,
-            };
-            (class, ending.ended_unix_ms)
-        }
-        None => (2, 0),
-    };
-    (class, at, rank.rank)
+    match &rank.ending {
+        Some(ending) => ending::order(ending.reason, ending.ended_unix_ms, rank.rank),
+        None => (2, 0, rank.rank),
+    }
 }
 
 /// `64.0 GiB`: limits are set in these units.

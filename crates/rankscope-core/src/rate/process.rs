@@ -1,9 +1,9 @@
 //! The rank's process tree: sums over its processes, and their growth although processes come and go.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Interval, Running, first_sample, megabytes, miss, put};
+use super::{Interval, Running, first_sample, megabytes, miss, put_labelled};
 use crate::gap::{Gap, Measured, Reason};
 use crate::reading::{Origin, Readings};
 use crate::sample::{Process, Processes};
@@ -24,69 +24,136 @@ pub(super) fn rates(interval: &Interval<'_>, running: &mut Running, out: &mut Re
         Ok(now) => now,
         Err(gap) => return ALL.into_iter().for_each(|series| miss(out, series, gap)),
     };
-    let tree: Vec<&Process> = now.list.iter().filter(|p| p.counted).collect();
-    if tree.is_empty() {
-        let gap = Gap::absent("no process of the tree could be read: it has ended, or /proc hides it");
-        return ALL.into_iter().for_each(|series| miss(out, series, &gap));
-    }
-    let origins = running.processes.of(now);
-    let [plain, shared, rollup, calls] = &origins;
-    put(out, &series::PROCESS_RSS, sum(&tree, |p| p.rss).map(megabytes), shared);
-    let pss = now.pss.clone().and_then(|()| whole(&tree, |p| p.pss)).map(megabytes);
-    put(out, &series::PROCESS_PSS, pss, rollup);
     let vanished = vanished(interval, now);
-    let ticks = growth(interval, now, &vanished, |p| p.cpu_ticks);
-    let then_ns = interval.previous.and_then(|p| p.processes.as_ref().ok()?.read_ns);
-    let seconds = interval.between(then_ns, now.read_ns);
-    let per_second = interval.current.units.ticks_per_second.max(1) as f64;
-    put(out, &series::PROCESS_CPU, ticks.map(|t| t as f64 / per_second / seconds), plain);
-    let alive = tree.iter().filter(|p| !p.zombie).count();
-    put(out, &series::PROCESS_COUNT, Ok(alive as f64), plain);
-    let threads = sum(&tree, |p| if p.zombie { Some(0) } else { p.threads });
-    put(out, &series::PROCESS_THREADS, threads.map(|n| n as f64), plain);
-    for (series, field) in [
-        (&series::PROCESS_READ_RATE, (|p| p.read) as fn(&Process) -> Option<u64>),
-        (&series::PROCESS_WRITE_RATE, |p| p.write),
-    ] {
-        let bytes = growth(interval, now, &vanished, field).map_err(|gap| match gap.reason {
-            Reason::Absent if now.io_unreadable > 0 => denied(now),
-            _ => gap,
-        });
-        put(out, series, bytes.map(|b| megabytes(b) / seconds), calls);
+    let whole = Tree { now, rank: None, label: None, vanished: &vanished };
+    whole.rates(interval, running, out);
+    let ranks: BTreeSet<u32> = now.list.iter().filter(|p| p.counted).filter_map(|p| p.rank).collect();
+    for rank in ranks {
+        let label = Some(format!("rank_{rank}").into());
+        Tree { now, rank: Some(rank), label, vanished: &vanished }.rates(interval, running, out);
     }
 }
 
-/// Origins of the process series, made anew when the tree or what could not be read of it changes.
-#[derive(Debug, Default)]
-pub(super) struct Origins {
-    made_for: Option<(Arc<Origin>, u32, u32)>,
-    /// stat, stat with its caveat, smaps_rollup, io.
-    made: Option<[Arc<Origin>; 4]>,
+/// All processes, or those of one rank.
+struct Tree<'a> {
+    now: &'a Processes,
+    rank: Option<u32>,
+    label: Option<Arc<str>>,
+    vanished: &'a [(u32, Process)],
 }
 
-impl Origins {
-    fn of(&mut self, now: &Processes) -> [Arc<Origin>; 4] {
-        let fits = self.made_for.as_ref().is_some_and(|(origin, unreadable, io)| {
-            Arc::ptr_eq(origin, &now.origin) && (*unreadable, *io) == (now.unreadable, now.io_unreadable)
-        });
-        match (&self.made, fits) {
-            (Some(made), true) => made.clone(),
-            _ => {
-                self.made_for = Some((now.origin.clone(), now.unreadable, now.io_unreadable));
-                self.made.insert(Origins::make(now)).clone()
-            }
+impl Tree<'_> {
+    fn holds(&self, process: &Process) -> bool {
+        self.rank.is_none() || process.rank == self.rank
+    }
+
+    fn rates(&self, interval: &Interval<'_>, running: &mut Running, out: &mut Readings) {
+        let now = self.now;
+        let tree: Vec<&Process> = now.list.iter().filter(|p| p.counted && self.holds(p)).collect();
+        if tree.is_empty() {
+            let gap = Gap::absent("no process of the tree could be read: it has ended, or /proc hides it");
+            return ALL.into_iter().for_each(|series| miss(out, series, &gap));
+        }
+        let mut put = |series, value, origin: &Arc<Origin>| {
+            put_labelled(out, series, self.label.as_ref(), value, origin);
+        };
+        let [plain, shared, rollup, calls] = &running.processes.of(now, self.rank, &tree);
+        put(&series::PROCESS_RSS, sum(&tree, |p| p.rss).map(megabytes), shared);
+        let pss = now.pss.clone().and_then(|()| whole(&tree, |p| p.pss)).map(megabytes);
+        put(&series::PROCESS_PSS, pss, rollup);
+        let ticks = self.growth(interval, |p| p.cpu_ticks);
+        let then_ns = interval.previous.and_then(|p| p.processes.as_ref().ok()?.read_ns);
+        let seconds = interval.between(then_ns, now.read_ns);
+        let per_second = interval.current.units.ticks_per_second.max(1) as f64;
+        put(&series::PROCESS_CPU, ticks.map(|t| t as f64 / per_second / seconds), plain);
+        let alive = tree.iter().filter(|p| !p.zombie).count();
+        put(&series::PROCESS_COUNT, Ok(alive as f64), plain);
+        let threads = sum(&tree, |p| if p.zombie { Some(0) } else { p.threads });
+        put(&series::PROCESS_THREADS, threads.map(|n| n as f64), plain);
+        for (series, field) in [
+            (&series::PROCESS_READ_RATE, (|p| p.read) as fn(&Process) -> Option<u64>),
+            (&series::PROCESS_WRITE_RATE, |p| p.write),
+        ] {
+            let bytes = self.growth(interval, field).map_err(|gap| match gap.reason {
+                Reason::Absent if now.io_unreadable > 0 => denied(now),
+                _ => gap,
+            });
+            put(series, bytes.map(|b| megabytes(b) / seconds), calls);
         }
     }
 
-    fn make(now: &Processes) -> [Arc<Origin>; 4] {
+    /// Growth over the tree. The kernel adds a dead child's total to its parent when it is waited for, so a total that
+    /// vanished is taken off the growth of the nearest ancestor that is still there: it was counted before it died.
+    /// A process that is new counts whole; one that is only new to us counts from now on.
+    fn growth(&self, interval: &Interval<'_>, field: impl Fn(&Process) -> Option<u64>) -> Measured<u64> {
+        let before = interval.previous.ok_or_else(first_sample)?;
+        let then = before.processes.as_ref().map_err(|_| first_sample())?;
+        let mut grown = 0u64;
+        let mut known = false;
+        for process in self.now.list.iter().filter(|p| self.holds(p)) {
+            let Some(total) = field(process) else { continue };
+            known = true;
+            let start = match find(then, process) {
+                Some(old) => field(old).unwrap_or(total),
+                None if process.start_ticks >= then.now_ticks && process.start_ticks > 0 => 0,
+                None => total,
+            };
+            let first = self.vanished.partition_point(|(survivor, _)| *survivor < process.pid);
+            let inherited =
+                self.vanished[first..].iter().take_while(|(survivor, _)| *survivor == process.pid);
+            let counted_before = inherited.filter_map(|(_, p)| field(p)).fold(0, u64::saturating_add);
+            grown = grown.saturating_add(total.saturating_sub(start).saturating_sub(counted_before));
+        }
+        if known { Ok(grown) } else { Err(Gap::absent("no process of the tree gives it")) }
+    }
+}
+
+/// Origins of the process series, made anew when the tree or what could not be read of it changes. Of the whole tree,
+/// and of each rank.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    known: BTreeMap<Option<u32>, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    of_tree: Arc<Origin>,
+    /// Of a rank: its first process.
+    root: (u32, u64),
+    unreadable: (u32, u32),
+    /// stat, stat with its caveat, smaps_rollup, io.
+    made: [Arc<Origin>; 4],
+}
+
+impl Origins {
+    fn of(&mut self, now: &Processes, rank: Option<u32>, tree: &[&Process]) -> [Arc<Origin>; 4] {
+        let root = rank.and_then(|_| root(tree)).map_or((0, 0), |p| (p.pid, p.start_ticks));
+        let unreadable = (now.unreadable, now.io_unreadable);
+        let known = self.known.get(&rank).filter(|known| {
+            Arc::ptr_eq(&known.of_tree, &now.origin) && (known.root, known.unreadable) == (root, unreadable)
+        });
+        if let Some(known) = known {
+            return known.made.clone();
+        }
+        let base = match rank {
+            Some(_) => of_root(&now.origin, root),
+            None => Origin::clone(&now.origin),
+        };
+        let made = Origins::make(now, &base);
+        let of_tree = now.origin.clone();
+        self.known.insert(rank, Known { of_tree, root, unreadable, made: made.clone() });
+        made
+    }
+
+    fn make(now: &Processes, base: &Origin) -> [Arc<Origin>; 4] {
         let origin = |file: &str, what: &str, unreadable: u32| {
             let of = (unreadable > 0).then(|| format!("{unreadable} of the tree's processes not readable"));
             let notes = [what, of.as_deref().unwrap_or("")].into_iter().filter(|n| !n.is_empty());
             let note = notes.collect::<Vec<_>>().join("; ");
             Arc::new(Origin {
-                source: format!("{}/{file}", now.origin.source).into(),
+                source: format!("{}/{file}", base.source).into(),
                 note: (!note.is_empty()).then(|| note.into()),
-                ..Origin::clone(&now.origin)
+                ..base.clone()
             })
         };
         let through_calls = "bytes through read and write calls: page cache, pipes and sockets included";
@@ -121,33 +188,20 @@ fn whole(tree: &[&Process], field: impl Fn(&Process) -> Option<u64>) -> Measured
     }
 }
 
-/// Growth over the tree. The kernel adds a dead child's total to its parent when it is waited for, so a total that
-/// vanished is taken off the growth of the nearest ancestor that is still there: it was counted before it died.
-/// A process that is new counts whole; one that is only new to us counts from now on.
-fn growth(
-    interval: &Interval<'_>,
-    now: &Processes,
-    vanished: &[(u32, Process)],
-    field: impl Fn(&Process) -> Option<u64>,
-) -> Measured<u64> {
-    let before = interval.previous.ok_or_else(first_sample)?;
-    let then = before.processes.as_ref().map_err(|_| first_sample())?;
-    let mut grown = 0u64;
-    let mut known = false;
-    for process in &now.list {
-        let Some(total) = field(process) else { continue };
-        known = true;
-        let start = match find(then, process) {
-            Some(old) => field(old).unwrap_or(total),
-            None if process.start_ticks >= then.now_ticks && process.start_ticks > 0 => 0,
-            None => total,
-        };
-        let first = vanished.partition_point(|(survivor, _)| *survivor < process.pid);
-        let inherited = vanished[first..].iter().take_while(|(survivor, _)| *survivor == process.pid);
-        let counted_before = inherited.filter_map(|(_, p)| field(p)).fold(0, u64::saturating_add);
-        grown = grown.saturating_add(total.saturating_sub(start).saturating_sub(counted_before));
+/// The first process of a rank: its parent is none of the rank's.
+fn root<'a>(tree: &[&'a Process]) -> Option<&'a Process> {
+    let pids: BTreeSet<u32> = tree.iter().map(|p| p.pid).collect();
+    tree.iter().filter(|p| !pids.contains(&p.parent)).min_by_key(|p| (p.start_ticks, p.pid)).copied()
+}
+
+/// The whole tree's origin, for the part of it below this process.
+fn of_root(tree: &Origin, (pid, start_ticks): (u32, u64)) -> Origin {
+    let namespace = tree.identity.as_deref().and_then(|of| of.rsplitn(3, ':').nth(2));
+    Origin {
+        identity: namespace.map(|namespace| format!("{namespace}:{pid}:{start_ticks}").into()),
+        source: format!("/proc/{pid}").into(),
+        ..tree.clone()
     }
-    if known { Ok(grown) } else { Err(Gap::absent("no process of the tree gives it")) }
 }
 
 fn denied(now: &Processes) -> Gap {
@@ -212,6 +266,7 @@ mod tests {
             pid,
             start_ticks,
             parent,
+            rank: None,
             counted: true,
             zombie: false,
             cpu_ticks: Some(cpu),
@@ -243,7 +298,41 @@ mod tests {
         let mut current = crate::rate::tests::sample(2);
         current.processes = Ok(now.clone());
         let interval = Interval { previous: Some(&before), current: &current, seconds: 1.0 };
-        growth(&interval, &now, &vanished(&interval, &now), |p| p.cpu_ticks).unwrap()
+        let vanished = vanished(&interval, &now);
+        let tree = Tree { now: &now, rank: None, label: None, vanished: &vanished };
+        tree.growth(&interval, |p| p.cpu_ticks).unwrap()
+    }
+
+    #[test]
+    fn processes_of_a_rank_are_summed_up_by_themselves() {
+        let of = |rank, process| Process { rank, rss: Some(1_000_000), ..process };
+        let identity = Some("process:b:7:1:5".into());
+        let mut now = tree(
+            200,
+            vec![
+                of(None, process(1, 0, 5, 0)),
+                of(Some(4), process(2, 1, 6, 0)),
+                of(Some(4), process(3, 2, 9, 0)),
+                of(Some(5), process(4, 1, 6, 0)),
+            ],
+        );
+        now.origin = Arc::new(Origin { identity, ..Origin::clone(&now.origin) });
+        let mut current = crate::rate::tests::sample(2);
+        current.processes = Ok(now);
+        let mut out = Readings::default();
+        crate::rate::rates(None, &current, &mut Running::default(), &mut out);
+        let rss: Vec<_> =
+            out.present.iter().filter(|r| std::ptr::eq(r.series, &series::PROCESS_RSS)).collect();
+        let seen: Vec<_> = rss.iter().map(|r| (r.name().into_owned(), r.value)).collect();
+        let expected = [
+            ("process_rss_megabytes", 4.0),
+            ("rank_4/process_rss_megabytes", 2.0),
+            ("rank_5/process_rss_megabytes", 1.0),
+        ];
+        assert_eq!(seen, expected.map(|(name, value)| (name.to_owned(), value)));
+        assert_eq!(rss[1].origin.identity.as_deref(), Some("process:b:7:2:6"));
+        assert_eq!(crate::reading::rank_of_name(&seen[1].0), (Some(4), "process_rss_megabytes"));
+        assert_eq!(crate::reading::rank_of_name("mount_a/b"), (None, "mount_a/b"));
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! `rankscope reap`: closes runs whose job and recorder died without a word. Only runs that rankscope has marked, only
 //! silent ones, and nothing without `--yes`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rankscope_core::ending::{Ending, Reason};
+use rankscope_core::ending::{Ending, Failure, Reason, first};
 use rankscope_core::postmortem::{self, Recorded};
 use serde_json::{Value, json};
 
 use super::exit;
 use crate::mlflow::{
-    Client, JOB, REAPED, Run, RunStatus, Settings, Sign, Tag, batches, exit_tags, last_sign, open_runs,
-    recorded as recorded_in, status_of,
+    Client, JOB, REAPED, Run, RunStatus, Settings, Sign, Tag, batches, exit_tags, failed_tag, failures,
+    last_sign, open_runs, recorded as recorded_in, status_of,
 };
 use crate::store::{self, Target};
 use crate::{clock, printer, recorded};
@@ -34,12 +34,32 @@ struct Stale {
 }
 
 enum What {
-    /// Nobody knows how it ended.
-    Lost(Ending),
+    /// Nobody speaks for the job any more.
+    Lost(Lost),
     /// Its recorder told how the job ended, and left the status to who made the run.
     Told(Reason),
     /// This folder of records knows, and the server was not told.
     Recorded(PathBuf),
+}
+
+struct Lost {
+    /// The first rank to fail, as far as is known: most often one whose end nobody saw.
+    rank: u32,
+    ending: Ending,
+    /// Of the other ranks.
+    others: Vec<Failure>,
+}
+
+impl Lost {
+    /// `ranks` with their ends; `None`: all of them ended well.
+    fn of(ranks: Vec<(u32, Ending)>, node: impl Fn(u32) -> String) -> Option<Lost> {
+        let failed = |(rank, end): &(u32, Ending)| Failure::of(*rank, end, &node(*rank));
+        let mut others: Vec<Failure> = ranks.iter().filter_map(failed).collect();
+        let first = first(others.clone())?;
+        others.retain(|failure| failure.rank != first.rank);
+        let (rank, ending) = ranks.into_iter().find(|(rank, _)| *rank == first.rank)?;
+        Some(Lost { rank, ending, others })
+    }
 }
 
 pub fn reap(config: &Config) -> Result<u8, String> {
@@ -117,7 +137,7 @@ fn stale(open: Vec<Run>, config: &Config) -> Vec<Stale> {
                     (sign, What::Told(reason))
                 }
                 (None, Some(folder)) => by_record(&folder, sign, limit)?,
-                (None, None) => (sign.clone(), What::Lost(by_run(&run, &sign))),
+                (None, None) => (sign.clone(), What::Lost(by_run(&run, &sign)?)),
             };
             Some(Stale { run, sign, what })
         })
@@ -131,35 +151,52 @@ fn by_record(folder: &Path, sign: Sign, limit_unix_ms: i64) -> Option<(Sign, Wha
     if newest > limit_unix_ms {
         return None;
     }
-    let lowest = ranks.into_iter().min_by_key(|rank| rank.rank)?;
+    let lowest = ranks.iter().min_by_key(|rank| rank.rank)?;
     if lowest.ending.is_some() {
         return Some((sign, What::Recorded(folder.to_owned())));
     }
-    let ending = postmortem::lost(&Recorded { heartbeat_unix_ms: newest.max(sign.unix_ms), ..lowest });
+    let alone = ranks.len() == 1;
+    let ends = ranks.iter().filter(|rank| !rank.unwatched || rank.rank == lowest.rank).map(|rank| {
+        // What the server has may be newer, and may come from any of them.
+        let heartbeat_unix_ms = rank.heartbeat_unix_ms.max(if alone { sign.unix_ms } else { 0 });
+        let lost = || postmortem::lost(&Recorded { heartbeat_unix_ms, ..rank.clone() });
+        (rank.rank, rank.ending.clone().unwrap_or_else(lost))
+    });
+    let node =
+        |of| ranks.iter().find(|rank| rank.rank == of).map(|rank| rank.node.clone()).unwrap_or_default();
+    let lost = Lost::of(ends.collect(), node)?;
     let sign = match newest > sign.unix_ms {
         true => Sign { unix_ms: newest, what: format!("the record in {}", folder.display()) },
         false => sign,
     };
-    Some((sign, What::Lost(ending)))
+    Some((sign, What::Lost(lost)))
 }
 
-/// What the run itself says.
-fn by_run(run: &Run, sign: &Sign) -> Ending {
+/// What the run itself says: the ends that ranks have told, and that the lowest, which speaks for the job, told none.
+/// Of another that is silent nobody knows whether it has ended well.
+fn by_run(run: &Run, sign: &Sign) -> Option<Lost> {
     let subjects = run.metrics.iter().filter_map(|m| m.key.strip_prefix("system/")?.split_once('/'));
-    let lowest = subjects.map(|(subject, _)| subject).filter(|subject| subject.starts_with("rank_")).min();
-    let rank = lowest.and_then(|subject| recorded_in(run, subject)).unwrap_or_else(|| Recorded {
+    let ranks: BTreeSet<&str> =
+        subjects.map(|(subject, _)| subject).filter(|subject| subject.starts_with("rank_")).collect();
+    let lowest = ranks.first().and_then(|subject| recorded_in(run, subject)).unwrap_or_else(|| Recorded {
+        heartbeat_unix_ms: sign.unix_ms,
         started_unix_ms: run.start_time_ms.unwrap_or(0),
         of_run: true,
         ..Recorded::default()
     });
-    postmortem::lost(&Recorded { heartbeat_unix_ms: sign.unix_ms, ..rank })
+    let mut ends: Vec<(u32, Ending)> = failures(run).map(|told| (told.rank, told.ending())).collect();
+    if !ends.iter().any(|(rank, _)| *rank == lowest.rank) {
+        let heartbeat_unix_ms = if ranks.len() > 1 { lowest.heartbeat_unix_ms } else { sign.unix_ms };
+        ends.push((lowest.rank, postmortem::lost(&Recorded { heartbeat_unix_ms, ..lowest })));
+    }
+    Lost::of(ends, |_| String::new())
 }
 
 /// Looks once more, then tells: the tags first, since a run that still runs is looked at again.
 fn close(client: &mut Client, stale: &Stale) -> Result<bool, String> {
-    let (reason, mut texts) = match &stale.what {
-        What::Lost(ending) => (ending.reason, exit_tags(ending)),
-        What::Told(reason) => (*reason, Vec::new()),
+    let (reason, mut texts, others) = match &stale.what {
+        What::Lost(lost) => (lost.ending.reason, exit_tags(lost.rank, &lost.ending), lost.others.as_slice()),
+        What::Told(reason) => (*reason, Vec::new(), [].as_slice()),
         What::Recorded(_) => return Ok(false),
     };
     let id = &stale.run.id;
@@ -169,7 +206,9 @@ fn close(client: &mut Client, stale: &Stale) -> Result<bool, String> {
         return Err("it was closed, or a point has come, just now".to_owned());
     }
     texts.push((REAPED.to_owned(), clock::unix_ms().to_string()));
-    let tags = texts.iter().filter_map(|(key, value)| Tag::new(key, value).ok()).collect();
+    let tags = texts.iter().filter_map(|(key, value)| Tag::new(key, value).ok());
+    let untold = others.iter().filter(|other| !failures(&run).any(|told| told.rank == other.rank));
+    let tags = tags.chain(untold.filter_map(failed_tag)).collect();
     for batch in batches(Vec::new(), tags) {
         client.log_batch(id, &batch).map_err(|e| e.to_string())?;
     }
@@ -178,7 +217,7 @@ fn close(client: &mut Client, stale: &Stale) -> Result<bool, String> {
 }
 
 fn memory(stale: &Stale) -> Option<&str> {
-    let What::Lost(ending) = &stale.what else { return None };
+    let What::Lost(Lost { ending, .. }) = &stale.what else { return None };
     ending.evidence.iter().find(|fact| fact.what == postmortem::LAST_MEMORY).map(|fact| fact.value.as_str())
 }
 
@@ -186,7 +225,7 @@ fn row(stale: &Stale, closed: bool) -> Vec<String> {
     let silent = clock::unix_ms().saturating_sub(stale.sign.unix_ms);
     let becomes = match &stale.what {
         What::Recorded(folder) => format!("its end is recorded: `rankscope sync {}`", folder.display()),
-        What::Lost(Ending { reason, .. }) | What::Told(reason) => {
+        What::Lost(Lost { ending: Ending { reason, .. }, .. }) | What::Told(reason) => {
             let would_be = if closed { "" } else { "would be " };
             format!("{would_be}{} ({})", reason.status().as_str(), reason.as_str())
         }
@@ -202,7 +241,8 @@ fn row(stale: &Stale, closed: bool) -> Vec<String> {
 }
 
 fn as_json(stale: &Stale, client: &Client, closed: bool) -> Value {
-    let ending = if let What::Lost(ending) = &stale.what { Some(ending) } else { None };
+    let lost = if let What::Lost(lost) = &stale.what { Some(lost) } else { None };
+    let ending = lost.map(|lost| &lost.ending);
     let folder =
         if let What::Recorded(folder) = &stale.what { Some(folder.display().to_string()) } else { None };
     let told = if let What::Told(reason) = &stale.what { Some(*reason) } else { None };
@@ -215,6 +255,8 @@ fn as_json(stale: &Stale, client: &Client, closed: bool) -> Value {
         "last_sign": stale.sign.what,
         "silent_seconds": clock::unix_ms().saturating_sub(stale.sign.unix_ms) as f64 / 1e3,
         "reason": ending.map(|e| e.reason).or(told),
+        "rank": lost.map(|lost| lost.rank),
+        "followers": lost.map(|lost| lost.others.iter().map(|other| other.rank).collect::<Vec<_>>()),
         "detail": ending.map(|e| &e.detail),
         "evidence": ending.map(|e| &e.evidence),
         "end_is_recorded_in": folder,

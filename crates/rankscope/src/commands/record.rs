@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rankscope_core::ending::{Asked, Ending, Exit, Traceback};
+use rankscope_core::ranks::{Launcher, is_launcher};
 use rankscope_core::summary::Summary;
 
 use delivering::Delivering;
@@ -16,10 +17,11 @@ pub use delivering::MlflowOptions;
 use crate::ceiling::CpuCeiling;
 use crate::earlier::{self, Attempt};
 use crate::marks;
+use crate::mlflow::Pace;
 use crate::mlflow::sink::{Outcome, Sink};
 use crate::probe::Client;
 use crate::sampler::{Recording, Sampler};
-use crate::sources::{Options, Target};
+use crate::sources::{Options, RanksBelow, Target};
 use crate::store::{self, About, Finished, Writer};
 use crate::{clock, ending, env_vars, printer, sampler};
 
@@ -79,15 +81,25 @@ impl Recorder {
         probe: Option<Client>,
     ) -> Recorder {
         let node_kills_before = ending::node_oom_kills();
-        let rank = subject.job.rank.unwrap_or(0);
+        let rank = subject.job.place.rank.unwrap_or(0);
         let (program, start_unix_ms) = (subject.program.clone(), subject.start_unix_ms);
         let run_start = delivering.run_start.clone();
         let writer = start_writer(config, &subject, &delivering);
-        let sink = delivering.start(writer.place(), config.interval, config.window, config.verbose);
+        if let Some(conflict) = &subject.job.place.conflict {
+            printer::say(&format!("rank: {conflict}"));
+            writer.note("rank_conflict", conflict.clone());
+        }
+        let pace = Pace::new(config.window, subject.job.place.rank, subject.job.place.world_size);
+        let sink = delivering.start(writer.place(), config.interval, pace, config.verbose);
         let settings = sampler::Config {
             options: Options {
                 target: subject.target,
                 job: subject.job.key.clone(),
+                // Below torchrun every process is of one rank.
+                ranks_below: match subject.job.place.launcher {
+                    Some(Launcher::Torchrun) => RanksBelow::Ignored,
+                    own => RanksBelow::Said { own, launcher: is_launcher(program.as_bytes()) },
+                },
                 ..config.options.clone()
             },
             interval: config.interval,
@@ -123,9 +135,10 @@ impl Recorder {
         })
     }
 
-    /// Closes the record and delivers what is left, within the grace. `None`: the process goes on.
+    /// Closes the record and delivers what is left, within the grace, which begins with our turn where many ranks end
+    /// together. `None`: the process goes on.
     pub fn close(self, grace: Duration, ending: Option<Ending>) -> Closed {
-        let deadline = Instant::now() + grace;
+        let ended = Instant::now();
         let recorded = self.recording.map(|recording| {
             recording.writer.event(ending.as_ref().map_or_else(ending::unwatched, ending::event));
             Recorded {
@@ -136,7 +149,7 @@ impl Recorder {
                 finished: recording.writer.finish(ending.as_ref().map(stored), grace / 2),
             }
         });
-        Closed { recorded, mlflow: self.sink.map(|sink| sink.finish(ending, deadline)) }
+        Closed { recorded, mlflow: self.sink.map(|sink| sink.finish(ending, ended, grace)) }
     }
 
     /// The same, and tells.
@@ -201,8 +214,8 @@ fn start_writer(config: &Config, subject: &Subject, delivering: &Delivering) -> 
     let job = &subject.job;
     let about = About {
         job: subject.key.clone(),
-        rank: job.rank,
-        world_size: job.world_size,
+        rank: job.place.rank,
+        world_size: job.place.world_size,
         start_unix_ms: subject.start_unix_ms,
         start_boottime_ns: subject.start_boottime_ns,
         boot_id: clock::boot_id(),
@@ -216,7 +229,7 @@ fn start_writer(config: &Config, subject: &Subject, delivering: &Delivering) -> 
         cwd: std::env::current_dir().ok(),
         tmpdir: std::env::var_os("TMPDIR").map(PathBuf::from),
         folder: store::folder_name(job.key.as_deref(), subject.start_unix_ms, std::process::id()),
-        rank: job.rank.unwrap_or(0),
+        rank: job.place.rank.unwrap_or(0),
     };
     let attempt = Attempt {
         rank: target.rank,

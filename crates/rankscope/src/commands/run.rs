@@ -40,9 +40,13 @@ pub fn run(config: Config) -> u8 {
     let job = env_vars::Job::ours();
     let key = job.key.clone().unwrap_or_else(mlflow::fresh_token);
     let program = program(&config.cmd);
-    let mut delivering = Delivering::prepare(&config.record.mlflow, job.run_id.clone());
-    let told =
-        Job { key: &key, rank: job.rank.unwrap_or(0), program: &program, start_unix_ms: clock::unix_ms() };
+    let mut delivering = Delivering::prepare(&config.record.mlflow, &job);
+    let told = Job {
+        key: &key,
+        rank: job.place.rank.unwrap_or(0),
+        program: &program,
+        start_unix_ms: clock::unix_ms(),
+    };
     delivering.tell_job(&told, config.export_run_id);
     delivering.problems.iter().for_each(|problem| printer::say(problem));
     let marks = Ring::shared().ok().map(|ring| marks::Reader::new(Arc::new(ring)));

@@ -2,7 +2,9 @@
 
 mod family;
 mod gpus;
+mod ranks_here;
 
+use rankscope_core::ranks::{self, Launcher, Place};
 use rankscope_core::rate::memory_limit;
 use rankscope_core::sample::Sample;
 use serde_json::{Value, json};
@@ -11,9 +13,11 @@ use super::exit;
 use super::measure::{Measurement, Request};
 use crate::ceiling::{CpuCeiling, cpu_ceiling};
 use crate::printer::{self, bytes};
-use crate::sources::Sources;
+use crate::sources::{RanksBelow, Sources};
+use crate::{env_vars, environ};
 use family::Family;
 use gpus::Views;
+use ranks_here::Ranks;
 
 pub struct Config {
     pub request: Request,
@@ -21,10 +25,20 @@ pub struct Config {
 }
 
 pub fn scope(config: &Config) -> Result<u8, String> {
-    let mut measurement = Measurement::start(&config.request)?;
+    let (live, pid) = (config.request.roots.is_empty(), config.request.pid);
+    let place = match (live, pid) {
+        (true, Some(pid)) => ranks::place_of(&environ::of(pid)),
+        (true, None) => env_vars::Job::ours().place,
+        (false, _) => Place::default(),
+    };
+    let mut request = config.request.clone();
+    if live && place.launcher != Some(Launcher::Torchrun) {
+        request.options.ranks_below = RanksBelow::Said { own: place.launcher, launcher: false };
+    }
+    let mut measurement = Measurement::start(&request)?;
     measurement.second_reading();
-    let sample = measurement.sample().ok_or("nothing could be read")?;
-    let report = Report::of(&measurement.sources, sample, &measurement.readings);
+    let sample = measurement.sample().ok_or("nothing could be read")?.clone();
+    let report = Report::of(&mut measurement.sources, &sample, &measurement.readings, place);
     match config.json {
         true => printer::data(&report.json().to_string()),
         false => printer::data(&report.text()),
@@ -45,10 +59,17 @@ struct Report {
     /// What `free` shows, and what may be used. Bytes.
     node_memory: Option<u64>,
     memory_limit: Option<(u64, Option<String>)>,
+    ranks: Ranks,
 }
 
 impl Report {
-    fn of(sources: &Sources, sample: &Sample, readings: &rankscope_core::reading::Readings) -> Report {
+    fn of(
+        sources: &mut Sources,
+        sample: &Sample,
+        readings: &rankscope_core::reading::Readings,
+        place: Place,
+    ) -> Report {
+        let ranks = Ranks { place, below: sources.look_for_ranks().cloned() };
         let (container, why) = sources.cgroups().container();
         let node_memory = sample.node.memory_total.value.as_ref().ok().copied();
         let limit = sample.memory.as_ref().ok().and_then(|m| memory_limit(m, node_memory).ok());
@@ -64,6 +85,7 @@ impl Report {
             gpus: Views::of(&sources.gpu_surroundings()),
             node_memory,
             memory_limit: limit.map(|l| (l.bytes, l.level.and(l.origin.level.as_deref()).map(str::to_owned))),
+            ranks,
         }
     }
 
@@ -77,7 +99,12 @@ impl Report {
                 "sandbox": self.sandbox,
                 "node": self.node,
                 "gpus": self.gpus.json(),
+                "rank": self.ranks.place.rank,
+                "world_size": self.ranks.world(),
+                "rank_conflict": self.ranks.place.conflict,
+                "ranks_below": self.ranks.below.as_ref().map(|below| &below.ranks),
             },
+            "ranks": self.ranks.words(),
             "thread_hint": self.ceiling.as_ref().map(|c| c.threads),
             "thread_hint_why": self.ceiling.as_ref().map(CpuCeiling::why),
             "families": self.families.iter().map(Family::json).collect::<Vec<_>>(),
@@ -108,7 +135,7 @@ impl Report {
 
     /// What a person should take home.
     fn lesson(&self) -> String {
-        let mut lines = Vec::new();
+        let mut lines: Vec<String> = self.ranks.words().into_iter().collect();
         if let (Some(total), Some((limit, level))) = (self.node_memory, &self.memory_limit) {
             let at =
                 level.as_deref().map(|l| format!(", set at {}", printer::cgroup_path(l))).unwrap_or_default();

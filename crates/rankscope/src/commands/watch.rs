@@ -9,7 +9,7 @@ use super::record::{self, End, Recorder, Subject};
 use crate::probe::Client;
 use crate::sources::Target;
 use crate::watched::{Requests, Watched, Woken};
-use crate::{clock, env_vars, mlflow, printer};
+use crate::{clock, env_vars, environ, mlflow, printer};
 
 pub struct Config {
     pub pid: u32,
@@ -19,13 +19,13 @@ pub struct Config {
 pub fn watch(config: &Config) -> Result<u8, String> {
     let requests = Requests::take().map_err(|error| format!("signals can't be waited for: {error}"))?;
     let process = Watched::open(config.pid)?;
-    let job = env_vars::Job::watched(&process.environ());
+    let job = env_vars::Job::watched(&environ::of(process.pid()));
     let key = job.key.clone().unwrap_or_else(mlflow::fresh_token);
     let probe = Client::start();
     if config.record.verbose {
         probe.as_ref().err().inspect(|e| printer::say(&format!("file systems are not measured: {e}")));
     }
-    let mut delivering = Delivering::prepare(&config.record.mlflow, job.run_id.clone());
+    let mut delivering = Delivering::prepare(&config.record.mlflow, &job);
     delivering.without_adoption();
     delivering.problems.iter().for_each(|problem| printer::say(problem));
     let subject = Subject {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::batch::batches;
 use super::delivery::{Delivery, Phase};
-use super::ending::status;
+use super::ending::{ENDED, EXIT, REASON, failed_key, status};
 use super::silence::recorded;
 use super::trouble::Trouble;
 use super::types::{Run, RunStatus, Tag};
@@ -17,9 +17,6 @@ use crate::earlier;
 
 /// On a run that `rankscope reap` has closed: when.
 pub const REAPED: &str = "rankscope.reaped_unix_ms";
-const EXIT: &str = "rankscope.exit.";
-const REASON: &str = "rankscope.exit.reason";
-const ENDED: &str = "rankscope.exit.unix_ms";
 
 /// Whether the one who delivers knows better than who closed the run: it lives, or it saw the end.
 pub(super) fn knows_better(phase: Phase) -> bool {
@@ -35,10 +32,11 @@ fn tells_of_an_earlier_end(run: &Run, attempt_unix_ms: i64) -> bool {
     number(run, ENDED).is_some_and(|ended| ended <= attempt_unix_ms)
 }
 
-/// The same of one rank's failure.
-fn is_before(failed: &str, attempt_unix_ms: i64) -> bool {
+/// The same of one rank's failure; one that nobody saw is told by others, and not true of a rank that is here.
+fn is_not_of(failed: &str, attempt_unix_ms: i64) -> bool {
     let told: Value = serde_json::from_str(failed).unwrap_or_default();
     told["ended_unix_ms"].as_i64().is_some_and(|ended| ended <= attempt_unix_ms)
+        || told["reason"] == Reason::Lost.as_str()
 }
 
 impl Delivery {
@@ -97,8 +95,9 @@ impl Delivery {
         let speaks = self.who.rank == 0 || self.who.is_ours(&run);
         let closed = speaks && run.tag(REAPED).is_some() && knows_better(phase);
         let exit_is_old = closed || speaks && tells_of_an_earlier_end(&run, attempt_unix_ms);
-        let failed = format!("rankscope.failed.rank_{}", self.who.rank);
-        let failed_before = run.tag(&failed).is_some_and(|told| is_before(told, attempt_unix_ms));
+        let failed = failed_key(self.who.rank);
+        let failed_before =
+            knows_better(phase) && run.tag(&failed).is_some_and(|told| is_not_of(told, attempt_unix_ms));
         let is_old = |key: &str| {
             exit_is_old && (key.starts_with(EXIT) || key == REAPED) || failed_before && key == failed
         };
@@ -156,7 +155,8 @@ mod tests {
         assert!(!tells_of_an_earlier_end(&run(&[(ENDED, "x")]), 6000));
         assert!(!tells_of_an_earlier_end(&run(&[]), 6000));
         let failed = r#"{"reason": "signal", "ended_unix_ms": 5000}"#;
-        assert!(is_before(failed, 6000) && !is_before(failed, 4000) && !is_before("?", 6000));
+        assert!(is_not_of(failed, 6000) && !is_not_of(failed, 4000) && !is_not_of("?", 6000));
+        assert!(is_not_of(r#"{"reason": "lost", "ended_unix_ms": 5000}"#, 4000));
     }
 
     #[test]

@@ -8,22 +8,25 @@ use rankscope_core::ending::Ending;
 
 use super::batch::batches;
 use super::client::{Client, Upload};
+use super::election::{self, Election};
 use super::find::{Making, create, fresh_token, tagged_runs};
 use super::log_batch::LeftOut;
+use super::pace::Pace;
 use super::plan::{Plan, tag_value};
 use super::provenance::{artifact_path, tell};
 use super::target::{Context, Share, Target};
 use super::trouble::Trouble;
-use super::types::Run;
+use super::types::{Run, Tag};
 use super::whose::{Cadence, How, Life, WAIT_FOR_RUN, Who};
+use crate::board::Board;
 use crate::clock;
 use crate::store::{Reader, Record};
 
 /// In the record: the tag of the run that we made, or are about to make.
 const TOKEN: &str = "delivery_token";
 
-/// After so many windows out of touch a run is looked at anew: somebody may have closed it.
-const OUT_OF_TOUCH: f64 = 3.0;
+/// After so many turns out of touch a run is looked at anew: somebody may have closed it.
+const OUT_OF_TOUCH: u32 = 3;
 
 /// How far the job is.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +37,7 @@ pub enum Phase<'a> {
 }
 
 impl Phase<'_> {
-    fn is_over(self) -> bool {
+    pub(super) fn is_over(self) -> bool {
         matches!(self, Phase::Over(_))
     }
 }
@@ -49,14 +52,21 @@ pub struct Delivery {
     pub(super) targets: Vec<Target>,
     /// Of the last search.
     pub(super) found: Vec<Run>,
+    pub(super) pace: Pace,
     cadence: Cadence,
     next_search: Instant,
     searched_at_end: bool,
     /// A run that was given to the job is rid of what earlier attempts left.
     begun: bool,
+    /// Very many ranks deliver at the same time: in one turn each does one thing, so that all have found the run before
+    /// it is full of keys, and needs the server for a short moment.
+    pub crowded: bool,
     /// When everything was delivered last.
     in_touch_ns: u64,
     concluded: bool,
+    pub election: Election,
+    /// Who writes what is known.
+    settled: bool,
     /// Points that the server has taken from us.
     pub points: u64,
     /// What it refused for good; the record keeps that.
@@ -110,22 +120,28 @@ impl Delivery {
             attempt_unix_ms: earliest_start(&record),
             token: reader.note(TOKEN)?,
         };
+        let settled_before = reader.note(election::NOTE)?;
         let window = Duration::from_secs_f64((record.window_ms / 1e3).clamp(0.1, 3600.0));
+        let cadence = Cadence::new(window, who.rank, record.world_size.unwrap_or(1));
         Ok(Delivery {
             server: client.server(),
             client,
             reader,
+            pace: Pace::new(window, record.rank, record.world_size),
             record,
             plan,
             who,
             targets: Vec::new(),
             found: Vec::new(),
-            cadence: Cadence::new(window),
+            cadence,
             next_search: Instant::now(),
             searched_at_end: false,
             begun: false,
+            crowded: false,
             in_touch_ns: clock::boottime_ns(),
             concluded: false,
+            election: Election::new(settled_before.as_deref()),
+            settled: false,
             points: 0,
             refused: Refused::default(),
             remark: None,
@@ -149,6 +165,7 @@ impl Delivery {
     }
 
     pub fn close(self) {
+        self.election.board.into_iter().for_each(Board::leave);
         self.reader.close();
     }
 
@@ -164,12 +181,36 @@ impl Delivery {
             }
             self.record = self.reader.record()?;
         }
-        self.find(phase)?;
+        if !self.knows_its_ranks(phase)? {
+            return Ok(());
+        }
+        let out_of_touch = self.is_out_of_touch();
+        let one_thing = self.crowded && self.who.rank != 0 && !phase.is_over();
+        let changed = self.find(phase)?;
+        if !self.targets.is_empty() {
+            if out_of_touch {
+                self.yield_what_was_taken()?;
+            }
+            self.settled = self.elect(phase)?;
+        }
+        if !self.settled && !phase.is_over() || changed && one_thing {
+            self.in_touch_ns = clock::boottime_ns();
+            return Ok(());
+        }
         let lives: Vec<Life> = self.targets.iter().map(|t| Life::of(&t.run)).collect();
         for at in 0..self.targets.len() {
             let share = Share { lives: &lives, at, over: phase.is_over() };
-            self.deliver(&share)?;
-            self.tell(at, phase)?;
+            let had_windows = self.targets.get(at).is_some_and(|target| target.has_windows);
+            if let Err(trouble) = self.deliver(&share) {
+                // The run may be gone, since the job has another.
+                if !trouble.is_transient() {
+                    self.next_search = Instant::now();
+                }
+                return Err(trouble);
+            }
+            if had_windows || !one_thing {
+                self.tell(at, phase)?;
+            }
         }
         self.leave()?;
         if let Phase::Over(Some(end)) = phase {
@@ -181,32 +222,49 @@ impl Delivery {
         Ok(())
     }
 
+    /// Rank 0 without a run makes one now, before it waits for the others' ends.
+    pub fn prepare_end(&mut self, end: Option<&Ending>) -> Result<(), Trouble> {
+        if self.who.rank == 0 {
+            self.record = self.reader.record()?;
+            self.find(Phase::Over(end))?;
+        }
+        Ok(())
+    }
+
     /// Brings the newest windows, and nothing else, to the runs that are known: one request.
     pub fn hurry(&mut self) -> Result<(), Trouble> {
+        if !self.settled {
+            return Ok(());
+        }
         let lives: Vec<Life> = self.targets.iter().map(|t| Life::of(&t.run)).collect();
         (0..self.targets.len()).try_for_each(|at| self.deliver(&Share { lives: &lives, at, over: false }))
     }
 
-    /// Decides which runs get the windows.
-    fn find(&mut self, phase: Phase) -> Result<(), Trouble> {
-        let out_ms = clock::boottime_ns().saturating_sub(self.in_touch_ns) as f64 / 1e6;
-        let out_of_touch = out_ms > OUT_OF_TOUCH * self.record.window_ms;
-        if let Some(id) = &self.plan.run_id {
-            if !self.begun || out_of_touch {
-                let run = self.client.get_run(id)?;
-                let how = if self.plan.exported { How::Created } else { How::Attached };
-                self.retarget(vec![(run.clone(), how)])?;
-                self.begin()?;
-                let run = self.take_back(run, phase)?;
-                self.retarget(vec![(run, how)])?;
-                self.begun = true;
-            }
-            return Ok(());
+    fn is_out_of_touch(&self) -> bool {
+        let out = Duration::from_nanos(clock::boottime_ns().saturating_sub(self.in_touch_ns));
+        out > self.pace.period() * OUT_OF_TOUCH
+    }
+
+    /// Whether a run is ours to close, and to open again.
+    fn leads(&self) -> bool {
+        let is_ours = |target: &Target| target.how == How::Created || self.who.is_ours(&target.run);
+        self.who.rank == 0 || self.targets.iter().any(is_ours)
+    }
+
+    /// Decides which runs get the windows; returns whether something has changed.
+    pub(super) fn find(&mut self, phase: Phase) -> Result<bool, Trouble> {
+        let leads = self.leads();
+        let look_anew = leads && self.is_out_of_touch();
+        let is_due = Instant::now() >= self.next_search;
+        if let Some(id) = self.plan.run_id.clone() {
+            return self.find_given(&id, look_anew, is_due, phase);
         }
-        // At the end once, however often what follows is tried; without a run rank 0 may be just making it.
-        let known = self.searched_at_end && !self.targets.is_empty();
-        if known || !phase.is_over() && !out_of_touch && Instant::now() < self.next_search {
-            return Ok(());
+        // At the end once, however often what follows is tried, and only by who may have to close what it finds: the
+        // answer may be long. Without a run rank 0 may be just making it.
+        let known =
+            !self.targets.is_empty() && phase.is_over() && (self.searched_at_end || !leads && !is_due);
+        if known || !phase.is_over() && !look_anew && !is_due {
+            return Ok(false);
         }
         self.who.attempt_unix_ms = self.who.attempt_unix_ms.min(earliest_start(&self.record));
         let found = tagged_runs(&mut self.client, &self.who.job)?;
@@ -214,17 +272,46 @@ impl Delivery {
         let mut picked: Vec<(Run, How)> =
             self.who.pick(&self.found).into_iter().map(|(run, how)| (run.clone(), how)).collect();
         // Not by the wall clock, which may step.
-        let started = u64::try_from(self.record.attempt.start_boottime_ns).unwrap_or(0);
-        let since_start = Duration::from_nanos(clock::boottime_ns().saturating_sub(started));
-        let waited = since_start >= WAIT_FOR_RUN;
+        let waited = self.since_start() >= WAIT_FOR_RUN;
         let due = phase.is_over() || waited || self.plan.asks_for_own_run();
         if picked.is_empty() && due && self.who.may_create() {
             picked.push((self.create()?, How::Created));
         }
         let changed = self.retarget(picked)?;
         self.searched_at_end = phase.is_over();
-        self.next_search = Instant::now() + self.cadence.after(changed);
-        Ok(())
+        self.next_search = Instant::now() + self.cadence.after(changed, !self.targets.is_empty());
+        let newest = self.targets.last().map(|target| (target.run.clone(), target.how));
+        if let Some((run, How::Adopted)) = newest.as_ref().filter(|_| changed && !leads) {
+            self.take_back(run.clone(), phase)?;
+        }
+        if let Some((run, _)) = newest.filter(|_| self.rolls_up()) {
+            self.roll_up(&run)?;
+        }
+        // Of hundreds of ranks they take a megabyte.
+        let shown = self.targets.iter_mut().map(|target| &mut target.run);
+        self.found.iter_mut().chain(shown).for_each(|run| run.metrics = Vec::new());
+        Ok(changed)
+    }
+
+    /// The run that the job was given.
+    fn find_given(&mut self, id: &str, look_anew: bool, is_due: bool, phase: Phase) -> Result<bool, Trouble> {
+        let how = if self.plan.exported { How::Created } else { How::Attached };
+        if !self.begun || look_anew {
+            let run = self.client.get_run(id)?;
+            self.retarget(vec![(run.clone(), how)])?;
+            self.begin()?;
+            let run = Run { metrics: Vec::new(), ..self.take_back(run, phase)? };
+            self.retarget(vec![(run, how)])?;
+            self.begun = true;
+            self.next_search = Instant::now() + self.cadence.after(true, true);
+            return Ok(true);
+        }
+        if self.rolls_up() && is_due && !phase.is_over() {
+            let run = self.client.get_run(id)?;
+            self.next_search = Instant::now() + self.cadence.after(false, true);
+            self.roll_up(&run)?;
+        }
+        Ok(false)
     }
 
     /// The search that came before this has not found the token, if there is one already.
@@ -286,6 +373,7 @@ impl Delivery {
                 self.points += (batch.len() - left_out.len()) as u64;
                 self.refused.add(left_out);
             }
+            target.has_windows = true;
             let taken = std::mem::take(&mut target.pending).groups;
             let newest = taken.last().map(|group| group.last_window);
             target.unnoted.extend(taken);
@@ -312,12 +400,14 @@ impl Delivery {
         if let Some(metric) = self.reader.training_of(target.row.id)?.metric {
             add_provenance(&mut known, &metric, self.record.attempt.start_unix_ms);
         }
-        let told = tell(&known, &target.subjects, &self.record, &target.row, target.classes);
+        let told = tell(&known, target, &self.record, &self.election.taken);
         if target.row.provenance.as_ref() != Some(&told.digest) {
-            for batch in batches(Vec::new(), told.tags) {
+            // Rank 0 speaks for the job; what it has not told yet is not missing.
+            let untold = |tag: &Tag| self.who.rank == 0 || target.run.tag(tag.key()).is_none();
+            for batch in batches(Vec::new(), told.tags.into_iter().filter(untold).collect()) {
                 self.refused.add(self.client.log_batch(&target.run.id, &batch)?);
             }
-            match self.client.upload_artifact(&target.run, &artifact_path(self.who.rank), &told.json) {
+            match self.client.upload_artifact(&target.run, &artifact_path(&self.record), &told.json) {
                 // Without a proxy the tags have to do.
                 Ok(Upload::Done | Upload::NoProxy(_)) => {
                     target.row.provenance = Some(told.digest);

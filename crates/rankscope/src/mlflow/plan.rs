@@ -1,6 +1,7 @@
 //! What is to be delivered, and into whose run, as it was asked for when the job started. Kept in the record, so that
 //! `sync` can do later what `run` could not. No credential is in it.
 
+use rankscope_core::deliver::election::Placement;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub struct Plan {
     pub set_status: bool,
     /// The script itself records: it may go on after us, and ends the runs that it made by itself.
     pub in_process: bool,
+    /// What the recorders that write into one run share. `None`: this one stands alone.
+    pub meeting: Option<String>,
+    pub placement: Placement,
 }
 
 impl Plan {

@@ -1,12 +1,16 @@
 //! `rankscope/scopes.json` and the tags that say the same in short.
 
-use rankscope_core::deliver::names::{Subjects, fnv1a};
+use std::collections::BTreeMap;
+
+use rankscope_core::deliver::names::{Writer, fnv1a};
 use rankscope_core::deliver::points::Classes;
 use rankscope_core::deliver::scopes::{Described, Provenance, StoredOrigin, describe, family_tags};
+use rankscope_core::ranks::in_short;
 use serde_json::{Value, json};
 
+use super::target::Target;
 use super::types::Tag;
-use crate::store::{DeliveryRun, Record};
+use crate::store::Record;
 
 /// What a run is told about the numbers in it.
 pub struct Told {
@@ -16,27 +20,28 @@ pub struct Told {
     pub digest: String,
 }
 
+/// `taken`: identity → the rank whose recorder wrote it before us, and when we took over.
 pub fn tell(
     known: &Provenance,
-    subjects: &Subjects,
+    target: &Target,
     record: &Record,
-    run: &DeliveryRun,
-    classes: Classes,
+    taken: &BTreeMap<String, (u32, i64)>,
 ) -> Told {
-    let described = describe(known, subjects);
-    let rank = record.rank.unwrap_or(0);
-    let series: Vec<Value> = described.iter().map(|one| row(one, rank, classes)).collect();
+    let described = describe(known, &target.subjects);
+    let run = &target.row;
+    let series: Vec<Value> = described.iter().map(|one| row(one, target.classes, taken)).collect();
     let all = json!({
         "rankscope_version": env!("CARGO_PKG_VERSION"),
         "job": record.job,
-        "rank": rank,
-        "world_size": record.world_size,
+        "rank": record.rank.unwrap_or(0),
+        "ranks": in_short(&record.ranks()),
+        "world_size": record.world(),
         "node": record.node,
         "attempt": run.new.attempt,
         "series": series,
     });
     let json = serde_json::to_vec_pretty(&all).unwrap_or_default();
-    let mut tags: Vec<(String, String)> = family_tags(&described)
+    let mut tags: Vec<(String, String)> = family_tags(&written(described))
         .into_iter()
         .map(|(family, line)| (format!("rankscope.scope.{family}"), line))
         .collect();
@@ -49,15 +54,28 @@ pub fn tell(
 }
 
 /// Where it stands among the run's artifacts: one file a recorder.
-pub fn artifact_path(rank: u32) -> String {
-    match rank {
-        0 => "rankscope/scopes.json".to_owned(),
-        _ => format!("rankscope/scopes_rank_{rank}.json"),
+pub fn artifact_path(record: &Record) -> String {
+    match record.ranks().first() {
+        None | Some(0) => "rankscope/scopes.json".to_owned(),
+        Some(rank) => format!("rankscope/scopes_rank_{rank}.json"),
     }
 }
 
-fn row(one: &Described, rank: u32, classes: Classes) -> Value {
+/// Without what others write: they tell of it.
+fn written(described: Vec<Described>) -> Vec<Described> {
+    described.into_iter().filter(|one| matches!(one.named.writer, Writer::Us { .. })).collect()
+}
+
+fn row(one: &Described, classes: Classes, taken: &BTreeMap<String, (u32, i64)>) -> Value {
     let newest = one.origins.last();
+    let ours = matches!(one.named.writer, Writer::Us { .. });
+    let written_by = match one.named.writer {
+        Writer::Us { .. } => Value::from("this recorder"),
+        Writer::Rank(rank) => Value::from(format!("the recorder of rank {rank}")),
+        Writer::Nobody => Value::Null,
+    };
+    // One window may stand there twice: the silent one's last, which came late, and our first.
+    let taken = one.series.identity.as_ref().and_then(|identity| taken.get(identity)).filter(|_| ours);
     let open = one.gaps.iter().rev().find(|gap| gap.until_unix_ms.is_none());
     let earlier: Vec<Value> =
         one.origins.iter().take(one.origins.len().saturating_sub(1)).map(|o| origin(o)).collect();
@@ -67,15 +85,21 @@ fn row(one: &Described, rank: u32, classes: Classes) -> Value {
         "unit": one.series.unit,
         "kind": one.series.kind.as_str(),
         "class": one.series.class.as_str(),
-        "delivered": classes.hold(one.series.class) && newest.is_some(),
+        "delivered": ours && classes.hold(one.series.class) && newest.is_some(),
+        "written_by": written_by,
+        "taken_over": taken.map(|(rank, unix_ms)| json!({
+            "from_rank": rank,
+            "unix_ms": unix_ms,
+            "windows_that_may_overlap": 1,
+        })),
         "scope": one.series.scope.as_str(),
-        "subject": one.subject,
+        "subject": one.named.subject,
         "identity": newest.and_then(|o| o.identity.as_deref()),
         "source": newest.map(|o| o.source.as_str()),
         "level": newest.and_then(|o| o.level.as_deref()),
         "note": newest.and_then(|o| o.note.as_deref()),
         // Those that this recorder knows of.
-        "ranks": [rank],
+        "ranks": one.named.ranks,
         "earlier": earlier,
         "missing": open.map(|gap| json!({
             "reason": gap.reason,

@@ -13,11 +13,13 @@ use rankscope_core::ending::Ending;
 use super::client::Client;
 use super::delivery::{Delivery, Phase};
 use super::lock::FolderLock;
+use super::pace::Pace;
 use super::pauses::{Again, Pauses};
 use super::plan::Plan;
 use super::settings::Settings;
 use super::trouble::Trouble;
-use crate::clock::RunStart;
+use crate::board::Board;
+use crate::clock::{self, RunStart};
 use crate::env_vars;
 use crate::printer;
 use crate::store::{Place, Reader};
@@ -31,7 +33,6 @@ const TO_ANSWER: Duration = Duration::from_millis(200);
 const SETTLE: Duration = Duration::from_millis(100);
 /// Between two deliveries of short windows, near a limit.
 const HURRIED: Duration = Duration::from_secs(1);
-const LONGEST_PHASE: Duration = Duration::from_secs(5);
 const STACK: usize = 1 << 20;
 
 pub struct Config {
@@ -41,7 +42,7 @@ pub struct Config {
     pub plan: Plan,
     pub place: Place,
     pub interval: Duration,
-    pub window: Duration,
+    pub pace: Pace,
     pub verbose: bool,
     pub run_start: RunStart,
 }
@@ -51,6 +52,7 @@ pub struct Sink {
     tell: Sender<Tell>,
     waker: Waker,
     done: Receiver<Outcome>,
+    pace: Pace,
 }
 
 enum Tell {
@@ -75,10 +77,11 @@ impl Waker {
     }
 }
 
-/// The end of the job, and until when everything has to be done.
+/// The end of the job, when our turn comes then, and until when everything has to be done.
 struct Last {
     /// `None`: it goes on, only we don't.
     end: Option<Ending>,
+    turn: Instant,
     deadline: Instant,
 }
 
@@ -95,7 +98,7 @@ impl Sink {
     pub fn start(config: Config) -> std::io::Result<Sink> {
         let (tell, told) = mpsc::channel();
         let (answer, done) = mpsc::channel();
-        let place = config.place.clone();
+        let (place, pace) = (config.place.clone(), config.pace);
         let waker = Waker { tell: tell.clone(), waiting: Arc::default() };
         let waiting = waker.waiting.clone();
         std::thread::Builder::new().name("rankscope-mlflow".to_owned()).stack_size(STACK).spawn(
@@ -105,16 +108,18 @@ impl Sink {
                 let _ = answer.send(outcome);
             },
         )?;
-        Ok(Sink { place, tell, waker, done })
+        Ok(Sink { place, tell, waker, done, pace })
     }
 
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Delivers what is left, then the status. Returns at `deadline` at the latest.
-    pub fn finish(self, end: Option<Ending>, deadline: Instant) -> Outcome {
-        let _ = self.tell.send(Tell::Last(Last { end, deadline }));
+    /// Delivers what is left, then the status. Returns after `grace`, counted from our turn, at the latest.
+    pub fn finish(self, end: Option<Ending>, ended: Instant, grace: Duration) -> Outcome {
+        let turn = ended + self.pace.last_turn(grace);
+        let deadline = turn + grace;
+        let _ = self.tell.send(Tell::Last(Last { end, turn, deadline }));
         let left = deadline.saturating_duration_since(Instant::now());
         self.done.recv_timeout(left).unwrap_or_else(|_| {
             let path = self.place.file();
@@ -129,14 +134,16 @@ impl Sink {
 struct Thread {
     config: Config,
     delivery: Option<Delivery>,
+    /// Until the delivery has it: others are to see from the start that we are here.
+    board: Option<Board>,
     said: HashSet<String>,
     shown: bool,
     /// Held while we deliver, so that `sync` does not do the same at once.
     lock: Option<FolderLock>,
     started: Instant,
     waiting: Arc<AtomicBool>,
-    /// How much later than it could each window goes out.
-    phase: Duration,
+    /// How long the server is left alone after the last step, which it was slow to answer.
+    rest_until: Instant,
     pauses: Pauses,
     again: Again,
     /// The server said no, so that trying the same again helps little.
@@ -145,13 +152,10 @@ struct Thread {
 
 impl Thread {
     fn new(config: Config, waiting: Arc<AtomicBool>) -> Thread {
-        // The windows of all ranks end at the same time, and 30 requests at once are too many for a default server.
-        let phase = match env_vars::world_size() {
-            Some(2..) => (config.window / 2).min(LONGEST_PHASE).mul_f64(fastrand::f64()),
-            _ => Duration::ZERO,
-        };
+        let rank = env_vars::Job::ours().place.rank;
         Thread {
-            pauses: Pauses::new(config.window),
+            pauses: Pauses::new(config.pace.period()),
+            board: config.plan.meeting.as_deref().and_then(|key| Board::join(key, rank)),
             config,
             delivery: None,
             said: HashSet::new(),
@@ -159,7 +163,7 @@ impl Thread {
             lock: None,
             started: Instant::now(),
             waiting,
-            phase,
+            rest_until: Instant::now(),
             again: Again::At(Instant::now()),
             refused: false,
         }
@@ -175,7 +179,7 @@ impl Thread {
                     Ok(Tell::Last(last)) => return self.last(&last),
                     Ok(Tell::Window) => {
                         self.waiting.store(false, Ordering::Relaxed);
-                        let soon = (Instant::now() + SETTLE).max(stepped + HURRIED);
+                        let soon = (Instant::now() + SETTLE).max(stepped + self.hurried());
                         // A server in trouble is left alone.
                         if self.is_due() && !self.refused && soon < due {
                             (due, hurried) = (soon, true);
@@ -190,10 +194,15 @@ impl Thread {
                 continue;
             }
             stepped = Instant::now();
+            let pace = self.config.pace;
             let result = match &mut self.delivery {
                 Some(delivery) if hurried => delivery.hurry(),
                 _ => self.step(Phase::Running),
             };
+            // Who has no run yet gets short answers, and finds it best before the others have filled it.
+            if self.delivery.as_ref().is_some_and(|delivery| delivery.run_start_unix_ms().is_some()) {
+                self.rest_until = Instant::now() + pace.rest_after(stepped.elapsed());
+            }
             match result {
                 Ok(()) => {
                     self.pauses.reset();
@@ -215,11 +224,23 @@ impl Thread {
 
     /// After a refusal each window is a chance to see that something has changed.
     fn until_next_attempt(&self) -> Duration {
-        let window = self.until_next_window();
-        match self.again {
-            Again::At(then) if !self.refused => window.max(then.saturating_duration_since(Instant::now())),
-            _ => window,
+        let pause = match self.again {
+            Again::At(then) if !self.refused => then.saturating_duration_since(Instant::now()),
+            _ => Duration::ZERO,
+        };
+        match self.config.pace.is_shared() {
+            true => {
+                let rest = pause.max(self.rest_until.saturating_duration_since(Instant::now()));
+                // The one that is just over is not the next.
+                self.config.pace.until_turn(clock::unix_ms(), rest.max(SETTLE))
+            }
+            false => self.until_next_window().max(pause),
         }
+    }
+
+    /// Between two deliveries of short windows. All ranks of a job may come near their limits together.
+    fn hurried(&self) -> Duration {
+        HURRIED.max(self.config.pace.period() / 10)
     }
 
     /// Credentials in a file may have been replaced: takes them, if so.
@@ -240,14 +261,15 @@ impl Thread {
 
     /// A window is there once the first sample of the next has come.
     fn until_next_window(&self) -> Duration {
-        let window = self.config.window.as_secs_f64().max(0.05);
-        let late = (self.config.interval + SETTLE + self.phase).as_secs_f64();
+        let window = self.config.pace.window().as_secs_f64().max(0.05);
+        let late = (self.config.interval + SETTLE).as_secs_f64();
         let now = self.started.elapsed().as_secs_f64();
         let next = ((now - late) / window).floor() * window + window + late;
         Duration::from_secs_f64((next - now).max(0.01)).min(LONGEST_SLEEP)
     }
 
-    fn step(&mut self, phase: Phase) -> Result<(), Trouble> {
+    /// Nothing happens while there is no record.
+    fn open(&mut self) -> Result<(), Trouble> {
         if self.delivery.is_none() {
             let Some(path) = self.config.place.record() else { return Ok(()) };
             let client = Client::new(&self.config.settings)?;
@@ -256,8 +278,16 @@ impl Thread {
                 self.lock = FolderLock::shared(&folder(&file)).map_err(|e| Trouble::Taken(e.to_string()))?;
             }
             let reader = Reader::open(&path).map_err(Trouble::Store)?;
-            self.delivery = Some(Delivery::new(client, reader, self.config.plan.clone())?);
+            let mut delivery = Delivery::new(client, reader, self.config.plan.clone())?;
+            delivery.election.board = self.board.take();
+            delivery.crowded = self.config.pace.is_crowded();
+            self.delivery = Some(delivery);
         }
+        Ok(())
+    }
+
+    fn step(&mut self, phase: Phase) -> Result<(), Trouble> {
+        self.open()?;
         let Some(delivery) = &mut self.delivery else { return Ok(()) };
         let result = delivery.step(phase);
         let remark = delivery.remark.take();
@@ -277,6 +307,7 @@ impl Thread {
 
     fn last(mut self, last: &Last) -> Outcome {
         self.renew();
+        self.wait_for_last_turn(last);
         let problem = loop {
             let left = last.deadline.saturating_duration_since(Instant::now());
             if let Some(delivery) = &mut self.delivery {
@@ -288,10 +319,11 @@ impl Thread {
                 None => Ok(()),
             });
             let waits_for_rank_0 = self.delivery.as_ref().is_some_and(|d| d.urls().is_empty());
+            let shortest = self.config.pace.last_retry(LAST_RETRY, left);
             let pause = match &result {
                 Ok(()) if !waits_for_rank_0 => break None,
-                Ok(()) => LAST_RETRY,
-                Err(trouble) => trouble.retry_after().unwrap_or_default().max(LAST_RETRY),
+                Ok(()) => shortest,
+                Err(trouble) => trouble.retry_after().unwrap_or_default().max(shortest),
             };
             let time_left = left > pause + LAST_RETRY;
             match result {
@@ -316,10 +348,24 @@ impl Thread {
             ),
             (None, _) => self.delivery.as_ref().and_then(|d| d.refused.words()),
         };
+        self.board.into_iter().for_each(Board::leave);
         if let Some(delivery) = self.delivery {
             delivery.close();
         }
         Outcome { urls, problem }
+    }
+
+    /// All ranks of a job most often end together.
+    fn wait_for_last_turn(&mut self, last: &Last) {
+        if !self.config.pace.is_shared() {
+            return;
+        }
+        // The others look for the run that rank 0 makes. What fails is tried again below.
+        let _ = self.open();
+        if let Some(delivery) = self.delivery.as_mut().filter(|delivery| delivery.urls().is_empty()) {
+            let _ = delivery.prepare_end(last.end.as_ref());
+        }
+        std::thread::sleep(last.turn.saturating_duration_since(Instant::now()));
     }
 
     fn rest(&self, trouble: &Trouble, path: &Path) -> String {

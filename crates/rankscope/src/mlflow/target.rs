@@ -1,6 +1,6 @@
 //! One run that gets windows of a record: where it is, and what goes to it next.
 
-use rankscope_core::deliver::names::{Subjects, rank_width};
+use rankscope_core::deliver::names::{Subjects, Writer, rank_width};
 use rankscope_core::deliver::points::{Classes, Renderer};
 use rankscope_core::deliver::thin::{Group, Groups, Thinning};
 use rankscope_core::deliver::{StoredWindow, Timeline};
@@ -8,10 +8,13 @@ use rankscope_core::deliver::{StoredWindow, Timeline};
 use super::plan::Plan;
 use super::types::{Metric, Run};
 use super::whose::{How, Life, gets};
+use crate::clock;
 use crate::store::{Delivered, DeliveryRun, NewRow, Reader, Record};
 
 /// Windows in one read of the store: short, since a reader may keep the writer waiting.
 const READ: usize = 32;
+/// Windows that go out again at most when something becomes ours.
+const REWIND: i64 = 30;
 /// Points that are enough for a request.
 const ENOUGH: usize = 900;
 
@@ -38,6 +41,8 @@ pub struct Target {
     pub subjects: Subjects,
     pub timeline: Timeline,
     pub classes: Classes,
+    /// A window has gone to it in an earlier turn.
+    pub has_windows: bool,
     /// Of the provenance that was looked at last.
     pub provenance: Option<[i64; 4]>,
     /// Rendered and not yet known to be with the server; sent again as it is.
@@ -89,11 +94,10 @@ impl Target {
                 .saturating_add(1),
             rank_width: number("rankscope.rank_width")
                 .filter(|w| (1..=9).contains(w))
-                .unwrap_or(rank_width(record.world_size) as i64),
+                .unwrap_or(rank_width(record.world()) as i64),
         })?;
         let attempt = &record.attempt;
-        let width = usize::try_from(row.new.rank_width).unwrap_or(1);
-        let subjects = Subjects::new(record.rank.unwrap_or(0), width, &record.node);
+        let subjects = subjects(record, row.new.rank_width);
         let classes = if plan.all_series { Classes::All } else { Classes::Core };
         let timeline = Timeline {
             attempt_unix_ms: attempt.start_unix_ms,
@@ -114,6 +118,7 @@ impl Target {
             subjects,
             timeline,
             classes,
+            has_windows: false,
             provenance: None,
             pending: Pending::default(),
             unnoted: Vec::new(),
@@ -123,6 +128,46 @@ impl Target {
         };
         target.go_on(reader)?;
         Ok(target)
+    }
+
+    /// Other names, or other writers, from the next window on. What is ours from an earlier time goes out anew from there:
+    /// the rest of those windows is sent as the same bytes.
+    pub fn rename(&mut self, reader: &Reader, subjects: Subjects) -> rusqlite::Result<()> {
+        let before = std::mem::replace(&mut self.subjects, subjects.clone());
+        self.renderer.rename(subjects);
+        let has = reader.delivered_windows(self.row.id)?;
+        let mut from_unix_ms = i64::MAX;
+        for series in reader.series()? {
+            self.renderer.learn(&series);
+            self.known_series = self.known_series.max(series.id);
+            let (old, new) = (before.named(&series), self.subjects.named(&series));
+            match (old.writer, new.writer) {
+                (Writer::Us { .. }, _) if old.subject == new.subject => {
+                    if let Some(value) =
+                        has.map(|has| reader.last_value(series.id, has)).transpose()?.flatten()
+                    {
+                        self.renderer.was_sent(series.id, value);
+                    }
+                }
+                (_, Writer::Us { from_unix_ms: from }) => from_unix_ms = from_unix_ms.min(from),
+                _ => {}
+            }
+        }
+        self.provenance = None;
+        // Groups of several windows would be cut in two.
+        if self.window_ms() <= self.thinning.record_ms {
+            let first = reader.window_before(from_unix_ms)?.max(self.scanned - REWIND);
+            self.scanned = self.scanned.min(first).max(0);
+        }
+        Ok(())
+    }
+
+    /// Length of the windows that are delivered now.
+    pub fn window_ms(&self) -> i64 {
+        let end_unix_ms = clock::unix_ms();
+        let start_unix_ms = end_unix_ms.saturating_sub(self.thinning.record_ms);
+        let window = StoredWindow { start_unix_ms, end_unix_ms, ..StoredWindow::default() };
+        self.thinning.slot(&window).length_ms
     }
 
     /// After what the run has already.
@@ -191,6 +236,12 @@ impl Target {
         let metrics = points.iter().filter_map(|p| Metric::new(&p.key, p.value, p.timestamp_ms, p.step).ok());
         self.pending.metrics.extend(metrics);
     }
+}
+
+/// As long as nothing is settled with others.
+pub fn subjects(record: &Record, rank_width: i64) -> Subjects {
+    let width = usize::try_from(rank_width).unwrap_or(1);
+    Subjects::new(record.rank.unwrap_or(0), width, &record.node).of_tree(&record.below.ranks)
 }
 
 #[cfg(test)]

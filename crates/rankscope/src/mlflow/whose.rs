@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use rankscope_core::ending::Reason;
+
 use super::plan::{CREATED, JOB, RANK};
 use super::types::{Run, RunStatus};
 
@@ -144,19 +146,35 @@ pub fn gets(lives: &[Life], at: usize, window: (i64, i64)) -> bool {
 /// When to look for runs: each window after something changed, then less and less often.
 #[derive(Clone, Copy, Debug)]
 pub struct Cadence {
-    first: Duration,
     wait: Duration,
+    without: Waits,
+    with_run: Waits,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waits {
+    shortest: Duration,
+    longest: Duration,
 }
 
 impl Cadence {
-    pub fn new(window: Duration) -> Cadence {
-        let first = window.min(SLOWEST);
-        Cadence { first, wait: first }
+    /// Rank 0 looks for a later run each minute at least. The others follow it, all of them together with about one
+    /// search in ten seconds, since its answer grows with their number.
+    pub fn new(window: Duration, rank: u32, world_size: u32) -> Cadence {
+        let shortest = window.min(SLOWEST);
+        let without = Waits { shortest, longest: SLOWEST };
+        let of_all = Duration::from_secs(10) * world_size;
+        let with_run = match rank {
+            0 => without,
+            _ => Waits { shortest: shortest.max(of_all / 4), longest: SLOWEST.max(of_all) },
+        };
+        Cadence { wait: shortest, without, with_run }
     }
 
     /// How long until the next search.
-    pub fn after(&mut self, changed: bool) -> Duration {
-        self.wait = if changed { self.first } else { (self.wait * 3 / 2).min(SLOWEST) };
+    pub fn after(&mut self, changed: bool, found: bool) -> Duration {
+        let Waits { shortest, longest } = if found { self.with_run } else { self.without };
+        self.wait = if changed { shortest } else { (self.wait * 3 / 2).clamp(shortest, longest) };
         self.wait
     }
 }
@@ -168,6 +186,16 @@ pub fn status_after(now: RunStatus, told: RunStatus, last: bool) -> Option<RunSt
         RunStatus::Running | RunStatus::Scheduled => Some(told),
         RunStatus::Finished if last && told != RunStatus::Finished => Some(told),
         RunStatus::Finished | RunStatus::Failed | RunStatus::Killed | RunStatus::Other => None,
+    }
+}
+
+/// Whether one rank's failure makes the job's run FAILED. `told`: the reason that the run was given; a KILLED that
+/// came from us gives way, as a job in which a rank failed is not one that was merely ended.
+pub fn status_after_failure(now: RunStatus, told: Option<Reason>) -> bool {
+    match now {
+        RunStatus::Running | RunStatus::Scheduled | RunStatus::Finished => true,
+        RunStatus::Killed => told == Some(Reason::Terminated),
+        RunStatus::Failed | RunStatus::Other => false,
     }
 }
 

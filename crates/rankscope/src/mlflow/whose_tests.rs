@@ -89,15 +89,23 @@ fn every_window_goes_somewhere() {
 
 #[test]
 fn searches_get_rarer() {
-    let mut cadence = Cadence::new(Duration::from_secs(10));
-    let waits: Vec<u64> = (0..8).map(|_| cadence.after(false).as_secs()).collect();
+    let mut cadence = Cadence::new(Duration::from_secs(10), 0, 512);
+    let waits: Vec<u64> = (0..8).map(|_| cadence.after(false, false).as_secs()).collect();
     assert_eq!(waits, [15, 22, 33, 50, 60, 60, 60, 60]);
-    assert_eq!(cadence.after(true).as_secs(), 10);
+    assert_eq!(cadence.after(true, true).as_secs(), 10);
+    let mut follows = Cadence::new(Duration::from_secs(10), 1, 512);
+    assert_eq!(follows.after(false, false).as_secs(), 15);
+    let waits: Vec<u64> = (0..5).map(|n| follows.after(n == 0, true).as_secs()).collect();
+    assert_eq!(waits, [1280, 1920, 2880, 4320, 5120], "with a run to write to there is no hurry");
+    assert_eq!(Cadence::new(Duration::from_secs(10), 1, 2).after(true, true).as_secs(), 10);
 }
 
 #[test]
 fn status() {
     use RunStatus::*;
+    assert!(status_after_failure(Running, None) && status_after_failure(Finished, None));
+    assert!(status_after_failure(Killed, Some(Reason::Terminated)), "told by rank 0 of a job that was ended");
+    assert!(!status_after_failure(Killed, None) && !status_after_failure(Failed, None));
     assert_eq!(status_after(Running, Finished, true), Some(Finished));
     assert_eq!(status_after(Running, Failed, false), Some(Failed));
     assert_eq!(status_after(Running, Killed, true), Some(Killed));

@@ -10,7 +10,7 @@ use rankscope_core::parse::node::uptime;
 use crate::machine::Machine;
 
 pub struct Host {
-    /// `None`: another node could show the same one, or none is shown.
+    /// What tells this node's inodes from another's. `None`: another node could show the same one, or none is shown.
     pub boot_id: Option<Arc<str>>,
     /// Identity of the node.
     pub node: Option<Arc<str>>,
@@ -37,10 +37,14 @@ impl Host {
         let mounts = read_mounts(machine, pid);
         let version = text("/proc/version").unwrap_or_default();
         let sandbox = identity::sandbox(&version, &mounts);
-        // A mount over it is a container manager's own id (LXC), which says nothing about the node.
-        let boot_id =
-            text(BOOT_ID).filter(|_| identity::covered_by(&mounts, BOOT_ID).is_none()).map(Arc::from);
         let given = machine.is_live().then(crate::env_vars::node_name).flatten();
+        // A mount over it is a container manager's own id (LXC), which says nothing about the node: the name that was
+        // handed in does.
+        let boot_id = match identity::covered_by(&mounts, BOOT_ID) {
+            None => text(BOOT_ID),
+            Some(_) => given.clone(),
+        }
+        .map(Arc::from);
         let node = match (&boot_id, &sandbox) {
             (Some(id), None) => Some(identity::node(id)),
             _ => given.as_deref().map(identity::node),

@@ -12,10 +12,12 @@ pub mod network;
 pub mod node;
 pub mod pressure;
 pub mod process;
+pub mod ranks;
 pub mod rdma;
 
 use rankscope_core::gap::{Gap, Measured, Reason};
 use rankscope_core::parse::keyed::Field;
+use rankscope_core::ranks::{Below, Launcher};
 use rankscope_core::sample::{Network, Raw, Sample};
 use rankscope_core::series::Scope;
 
@@ -38,6 +40,16 @@ pub struct Options {
     pub no_gpu: bool,
     /// What ties several recorders of a job together, so that one of them writes what they share.
     pub job: Option<String>,
+    pub ranks_below: RanksBelow,
+}
+
+/// Whether the processes of the tree may be ranks of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RanksBelow {
+    #[default]
+    Ignored,
+    /// As launchers say; other ones than who said our own rank. `launcher`: the command itself is one.
+    Said { own: Option<Launcher>, launcher: bool },
 }
 
 /// All sources of one target on one machine.
@@ -191,6 +203,11 @@ impl Sources {
         if !self.options.target.has_ended(&self.machine) {
             self.by_cgroup = found;
         }
+    }
+
+    /// Ranks of the processes. `None`: they are not looked for.
+    pub fn look_for_ranks(&mut self) -> Option<&Below> {
+        self.processes.as_mut().ok()?.look_for_ranks()
     }
 
     pub fn cgroups(&self) -> &Cgroups {

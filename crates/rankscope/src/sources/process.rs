@@ -8,11 +8,13 @@ use rankscope_core::gap::{Gap, Measured, Reason};
 use rankscope_core::identity;
 use rankscope_core::parse::keyed::Field;
 use rankscope_core::parse::pid as parse;
+use rankscope_core::ranks::Below;
 use rankscope_core::reading::Origin;
 use rankscope_core::sample::{Process, Processes};
 
-use super::Options;
 use super::host::Host;
+use super::ranks::RankFinder;
+use super::{Options, RanksBelow};
 use crate::kernel_file::{Buffer, KernelFile};
 use crate::machine::Machine;
 
@@ -73,11 +75,13 @@ pub struct ProcessSource {
     strangers: HashSet<u32>,
     scanned_at: Option<u64>,
     readings: u32,
+    finder: Option<RankFinder>,
 }
 
 /// One process of the tree.
 struct Member {
     pid: u32,
+    rank: Option<u32>,
     /// `None` beyond MAX_OPEN: opened at each reading.
     files: Option<Files>,
 }
@@ -111,6 +115,10 @@ impl ProcessSource {
             strangers: HashSet::new(),
             scanned_at: None,
             readings: 0,
+            finder: match options.ranks_below {
+                RanksBelow::Ignored => None,
+                RanksBelow::Said { own, launcher } => Some(RankFinder::new(own, launcher)),
+            },
         })
     }
 
@@ -149,6 +157,15 @@ impl ProcessSource {
         let (origin, now_ticks) = (self.origin.clone(), uptime.unwrap_or(u64::MAX));
         let read_ns = machine.is_live().then(crate::clock::boottime_ns);
         Processes { list, now_ticks, read_ns, origin, unreadable, io_unreadable, pss }
+    }
+
+    /// Looks again at processes without a rank: one that was just forked still shows what its parent was started with.
+    pub fn look_for_ranks(&mut self) -> Option<&Below> {
+        let finder = self.finder.as_mut()?;
+        for member in self.members.iter_mut().filter(|member| member.rank.is_none()) {
+            member.rank = finder.rank_of(member.pid);
+        }
+        Some(&finder.found)
     }
 
     /// Adds processes whose parent is in the tree. A member stays one when its parent dies.
@@ -196,7 +213,9 @@ impl ProcessSource {
         }
         self.strangers.extend(parents.keys().filter(|pid| !joined.contains(pid)));
         for pid in added {
-            self.members.push(Member::new(machine, pid, self.members.len() < MAX_OPEN));
+            let files = (self.members.len() < MAX_OPEN).then(|| Files::open(machine, pid));
+            let rank = self.finder.as_mut().and_then(|finder| finder.rank_of(pid));
+            self.members.push(Member { pid, rank, files });
         }
     }
 }
@@ -209,10 +228,6 @@ impl Files {
 }
 
 impl Member {
-    fn new(machine: &Machine, pid: u32, keep_open: bool) -> Member {
-        Member { pid, files: keep_open.then(|| Files::open(machine, pid)) }
-    }
-
     /// The process, and whether its io file may not be read.
     fn read(
         &self,
@@ -234,6 +249,7 @@ impl Member {
                 pid: self.pid,
                 start_ticks: stat.start_ticks,
                 parent: stat.ppid,
+                rank: self.rank,
                 counted: true,
                 zombie: matches!(stat.state, 'Z' | 'X'),
                 cpu_ticks: Some(stat.cpu_ticks.saturating_add(stat.children_ticks)),
@@ -262,6 +278,7 @@ impl Member {
             pid: self.pid,
             start_ticks: 0,
             parent: parent.and_then(|p| u32::try_from(p).ok()).unwrap_or(0),
+            rank: self.rank,
             counted: true,
             zombie: false,
             cpu_ticks: None,
@@ -297,6 +314,7 @@ fn supervisor(ticks_per_second: u64) -> Process {
         pid: std::process::id(),
         start_ticks: 1,
         parent: 0,
+        rank: None,
         counted: false,
         zombie: false,
         cpu_ticks: Some(cpu * ticks_per_second / 1_000_000),

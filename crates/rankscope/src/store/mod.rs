@@ -30,10 +30,14 @@ use std::time::Duration;
 pub use delivered::{Delivered, DeliveryRun, NewRow, TrainingOf};
 pub use fork::hold_locks_over_forks;
 pub use held::is_held;
+pub use mounts::is_on_local;
 pub use past::PastValue;
 pub use place::{Target, find, folder_name, folder_of_run, records_before, records_in, would_go_to};
 pub use reader::{Attempt, Reader, Record};
 pub use writer::{Place, Writer};
+
+/// In `meta`: the ranks of the processes below, as JSON.
+pub const RANKS: &str = "ranks";
 
 /// What a record says about itself.
 #[derive(Clone, Debug, Default)]

@@ -71,6 +71,11 @@ impl Mounts {
     }
 }
 
+/// Of a directory of this machine.
+pub fn is_on_local(path: &Path) -> bool {
+    Mounts::of_this_process().resolve_local(path).is_ok()
+}
+
 /// Names below the root, last first.
 fn reversed(path: &Path) -> Vec<OsString> {
     let mut names: Vec<OsString> = path

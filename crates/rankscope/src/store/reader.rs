@@ -2,11 +2,14 @@
 //!
 //! Every read is short (a bounded number of rows): where the journal is not a WAL a reader keeps the writer waiting.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rankscope_core::deliver::scopes::{Provenance, StoredGap, StoredOrigin};
 use rankscope_core::deliver::{StoredSeries, StoredValue, StoredWindow};
+use rankscope_core::ranks::Below;
+use rankscope_core::reading::rank_of_name;
 use rankscope_core::series::{Class, Kind, Scope};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -29,6 +32,8 @@ pub struct Record {
     pub job: String,
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
+    /// Of the processes, where the recorder stood above a launcher.
+    pub below: Below,
     /// Name of the node; empty: the recorder never came to know it.
     pub node: String,
     pub program: String,
@@ -59,6 +64,20 @@ pub struct Attempt {
 const SILENT_MS: i64 = 60_000;
 
 impl Record {
+    /// Whose processes these are.
+    pub fn ranks(&self) -> BTreeSet<u32> {
+        match self.below.ranks.is_empty() {
+            true => [self.rank.unwrap_or(0)].into(),
+            false => self.below.ranks.clone(),
+        }
+    }
+
+    /// Ranks in the job, as the innermost launcher says.
+    pub fn world(&self) -> Option<u32> {
+        let below = self.below.world_size.filter(|_| !self.below.ranks.is_empty());
+        below.or(self.world_size)
+    }
+
     /// Whether its recorder still writes. Of this boot by CLOCK_BOOTTIME: the wall clock may have been set since.
     pub fn is_live(&self) -> bool {
         let silent = match clock::boot_id().as_ref() == Some(&self.boot_id) {
@@ -115,6 +134,7 @@ impl Reader {
             let (key, value) = row?;
             match key.as_str() {
                 "job" => record.job = value,
+                super::RANKS => record.below = serde_json::from_str(&value).unwrap_or_default(),
                 "rank" => record.rank = value.parse().ok(),
                 "world_size" => record.world_size = value.parse().ok(),
                 "node" => record.node = value,
@@ -157,8 +177,10 @@ impl Reader {
 
     /// Series whose words this version knows.
     pub fn series(&self) -> rusqlite::Result<Vec<StoredSeries>> {
-        let mut query =
-            self.conn.prepare("SELECT id, name, unit, kind, scope, class FROM series ORDER BY id")?;
+        let mut query = self.conn.prepare_cached(
+            "SELECT id, name, unit, kind, scope, class, (SELECT identity FROM origin WHERE series_id = s.id
+             ORDER BY id DESC LIMIT 1) FROM series s ORDER BY id",
+        )?;
         let rows = query.query_map([], |row| Ok(series(row)))?;
         Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
@@ -168,6 +190,12 @@ impl Reader {
         let sql =
             "SELECT EXISTS (SELECT 1 FROM origin o JOIN series s ON s.id = o.series_id WHERE s.name = ?1)";
         self.conn.query_row(sql, [series], |row| row.get(0))
+    }
+
+    /// The last window that begins before that time; 0: none does.
+    pub fn window_before(&self, unix_ms: i64) -> rusqlite::Result<i64> {
+        let sql = "SELECT coalesce(max(id), 0) FROM window WHERE start_unix_ms < ?1";
+        self.conn.query_row(sql, [unix_ms], |row| row.get(0))
     }
 
     /// Windows after the one with this id, oldest first.
@@ -253,13 +281,17 @@ impl Reader {
 
 fn series(row: &Row) -> Option<StoredSeries> {
     let word = |at: usize| row.get::<_, String>(at).ok();
+    let full = word(1)?;
+    let (rank, name) = rank_of_name(&full);
     Some(StoredSeries {
         id: row.get(0).ok()?,
-        name: word(1)?,
+        name: name.to_owned(),
         unit: word(2)?,
         kind: Kind::parse(&word(3)?)?,
         scope: Scope::parse(&word(4)?)?,
         class: Class::parse(&word(5)?)?,
+        identity: row.get(6).ok()?,
+        rank,
     })
 }
 

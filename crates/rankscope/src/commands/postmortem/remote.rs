@@ -1,10 +1,12 @@
 //! A run on the server → what is known there of its ranks: tags that rankscope set, and the last points.
 
-use rankscope_core::ending::{Ending, Evidence, Oom, OomKills, Reason, decide};
+use std::collections::BTreeMap;
+
+use rankscope_core::ending::{Ending, Evidence, Failure, Oom, OomKills, Reason, decide, first};
 use rankscope_core::postmortem::{LIMIT, Peak, Recorded, USED};
 
 use crate::clock;
-use crate::mlflow::{Client, Run, RunStatus, Settings};
+use crate::mlflow::{Client, Run, RunStatus, Settings, failures};
 use crate::printer;
 use crate::recorded::{COURSE_MS, KINDS, moments};
 use crate::store::PastValue;
@@ -23,8 +25,22 @@ pub fn read(run_id: &str, tracking_uri: Option<&str>) -> Result<Vec<Recorded>, S
     if run.tag("rankscope.job").is_none() && !run.metrics.iter().any(|m| subject(&m.key).is_some()) {
         return Err(format!("the run {run_id} has nothing that rankscope wrote"));
     }
-    let mut ranks = vec![lowest_rank(&mut client, &run)?];
-    ranks.extend(failed_ranks(&run));
+    let told: Vec<Failure> = failures(&run).collect();
+    // Where a later word says that another rank failed earlier.
+    let first = first(told.iter().cloned().chain(exit(&run)));
+    let ending = match (&first, ending(&run)) {
+        (Some(first), exit) if exit_rank(&run) != first.rank || exit.is_none() => Some(first.ending()),
+        (_, exit) => exit,
+    };
+    let mut ranks = vec![speaker(&mut client, &run, first.as_ref().map(|f| f.rank), ending)?];
+    let others = told.into_iter().chain(exit(&run)).filter(|one| ranks.iter().all(|r| r.rank != one.rank));
+    let others: BTreeMap<u32, Failure> = others.map(|one| (one.rank, one)).collect();
+    ranks.extend(others.into_values().map(|failure| Recorded {
+        rank: failure.rank,
+        heartbeat_unix_ms: failure.ended_unix_ms,
+        ending: Some(failure.ending()),
+        ..Recorded::default()
+    }));
     Ok(ranks)
 }
 
@@ -34,9 +50,20 @@ fn subject(key: &str) -> Option<&str> {
     USED.contains(&series).then_some(subject)
 }
 
-/// The rank that speaks for the job.
-fn lowest_rank(client: &mut Client, run: &Run) -> Result<Recorded, String> {
-    let subject = run.metrics.iter().filter_map(|m| subject(&m.key)).min().unwrap_or("rank_0").to_owned();
+fn number_of(subject: &str) -> Option<u32> {
+    subject.strip_prefix("rank_")?.parse().ok()
+}
+
+/// The rank that is told of: the first to fail, else the lowest.
+fn speaker(
+    client: &mut Client,
+    run: &Run,
+    failed: Option<u32>,
+    ending: Option<Ending>,
+) -> Result<Recorded, String> {
+    let subjects = || run.metrics.iter().filter_map(|m| subject(&m.key));
+    let of_failed = failed.and_then(|rank| subjects().find(|subject| number_of(subject) == Some(rank)));
+    let subject = of_failed.or_else(|| subjects().min()).unwrap_or("rank_0").to_owned();
     let newest =
         run.metrics.iter().filter(|m| m.key.starts_with("system/")).map(|m| m.point.timestamp_ms).max();
     let mut values = Vec::new();
@@ -56,10 +83,9 @@ fn lowest_rank(client: &mut Client, run: &Run) -> Result<Recorded, String> {
     let all = moments(&values);
     let started_unix_ms = run.start_time_ms.unwrap_or(0);
     let last = newest.unwrap_or(started_unix_ms);
-    let ending = told(run);
     let running = matches!(run.status, RunStatus::Running | RunStatus::Scheduled);
     Ok(Recorded {
-        rank: subject.strip_prefix("rank_").and_then(|r| r.parse().ok()).unwrap_or(0),
+        rank: failed.or_else(|| number_of(&subject)).unwrap_or(0),
         started_unix_ms,
         heartbeat_unix_ms: last,
         is_alive: ending.is_none() && running && clock::unix_ms().saturating_sub(last) < SILENT_MS,
@@ -79,7 +105,7 @@ fn lowest_rank(client: &mut Client, run: &Run) -> Result<Recorded, String> {
 }
 
 /// `rankscope.exit.*`.
-fn told(run: &Run) -> Option<Ending> {
+fn ending(run: &Run) -> Option<Ending> {
     let tag = |name: &str| run.tag(&format!("rankscope.exit.{name}"));
     let number = |name: &str| tag(name).and_then(|v| v.parse::<i64>().ok());
     let reason = Reason::of(tag("reason")?)?;
@@ -104,23 +130,12 @@ fn told(run: &Run) -> Option<Ending> {
     })
 }
 
-/// `rankscope.failed.rank_<r>`.
-fn failed_ranks(run: &Run) -> Vec<Recorded> {
-    let of = |key: &str, value: &str| {
-        let rank = key.strip_prefix("rankscope.failed.rank_")?.parse().ok()?;
-        let json: serde_json::Value = serde_json::from_str(value).ok()?;
-        let number = |name: &str| json.get(name).and_then(serde_json::Value::as_i64);
-        let ended_unix_ms = number("ended_unix_ms")?;
-        let reason = Reason::of(json.get("reason")?.as_str()?)?;
-        let end = decide(&Evidence { ended_unix_ms, ..Evidence::default() });
-        let code = |name: &str| number(name).and_then(|n| i32::try_from(n).ok());
-        let detail = json.get("detail").and_then(|v| v.as_str()).unwrap_or(reason.as_str()).to_owned();
-        Some(Recorded {
-            rank,
-            heartbeat_unix_ms: ended_unix_ms,
-            ending: Some(Ending { reason, exit_code: code("code"), signal: code("signal"), detail, ..end }),
-            ..Recorded::default()
-        })
-    };
-    run.tags.iter().filter_map(|tag| of(tag.key(), tag.value())).collect()
+/// Whose end that is.
+fn exit_rank(run: &Run) -> u32 {
+    run.tag("rankscope.exit.rank").and_then(|rank| rank.parse().ok()).unwrap_or(0)
+}
+
+/// The same end beside those of other ranks.
+fn exit(run: &Run) -> Option<Failure> {
+    Failure::of(exit_rank(run), &ending(run)?, "")
 }

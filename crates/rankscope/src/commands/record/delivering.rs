@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use rankscope_core::deliver::election::Placement;
+
 use crate::clock::RunStart;
 use crate::env_vars;
 use crate::mlflow::sink::{self, Sink};
-use crate::mlflow::{Client, Making, Plan, Settings, Trouble, create, fresh_token, run_context, tag_value};
+use crate::mlflow::{
+    Client, Making, Pace, Plan, Settings, Trouble, create, fresh_token, run_context, tag_value,
+};
 use crate::printer;
 use crate::store::Place;
 
@@ -18,6 +22,7 @@ pub struct MlflowOptions {
     pub all_series: bool,
     pub window_ms: Option<i64>,
     pub set_status: bool,
+    pub placement: Placement,
 }
 
 /// The job, as far as its run needs to know it.
@@ -45,8 +50,7 @@ pub struct Delivering {
 const BEFORE_START: Duration = Duration::from_secs(5);
 
 impl Delivering {
-    /// `run_id`: of the run that the job was given.
-    pub fn prepare(options: &MlflowOptions, run_id: Option<String>) -> Delivering {
+    pub fn prepare(options: &MlflowOptions, job: &env_vars::Job) -> Delivering {
         let mut problems = Vec::new();
         let settings = Settings::from_env(options.tracking_uri.as_deref()).unwrap_or_else(|error| {
             problems.push(format!("{error}; what is measured stays in the record"));
@@ -56,7 +60,7 @@ impl Delivering {
         let mut made = Delivering {
             plan: Plan {
                 server: settings.as_ref().map(Settings::server),
-                run_id,
+                run_id: job.run_id.clone(),
                 exported: false,
                 experiment: options.experiment.clone(),
                 run_name: options.run_name.clone(),
@@ -64,6 +68,8 @@ impl Delivering {
                 window_ms: options.window_ms,
                 set_status: options.set_status,
                 in_process: false,
+                meeting: job.meeting().map(str::to_owned),
+                placement: options.placement.clone(),
             },
             settings,
             tracking_uri: options.tracking_uri.clone(),
@@ -147,14 +153,14 @@ impl Delivering {
         serde_json::to_value(&self.plan).ok()
     }
 
-    pub fn start(self, place: Place, interval: Duration, window: Duration, verbose: bool) -> Option<Sink> {
+    pub fn start(self, place: Place, interval: Duration, pace: Pace, verbose: bool) -> Option<Sink> {
         let config = sink::Config {
             settings: self.settings?,
             tracking_uri: self.tracking_uri,
             plan: self.plan,
             place,
             interval,
-            window,
+            pace,
             verbose,
             run_start: self.run_start,
         };

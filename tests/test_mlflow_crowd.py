@@ -1,0 +1,33 @@
+"""Many ranks and one server with its defaults: it has few requests at once, all points arrive, nothing stalls."""
+
+from pathlib import Path
+
+import pytest
+from conftest import need
+from support.mlflow_server import MlflowServer, unavailable_reason
+
+pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+from support import many_ranks
+
+RANKS = 64
+
+
+@pytest.mark.timeout(300)
+def test_64_ranks(rankscope, tmp_path):
+    need(unavailable_reason())
+    example = Path(rankscope.path).parent / "examples" / "many_ranks"
+    with MlflowServer(tmp_path / "mlflow", *many_ranks.DEFAULT) as server:
+        load = {"ranks": RANKS, "window": 2, "seconds": 30, "grace": 60}
+        figures = many_ranks.rankscope(example, server, tmp_path / "store", **load)
+        print(many_ranks.words(f"{RANKS} ranks:", figures))
+        assert figures["ranks_with_problems"] == 0, figures["problem"]
+        assert figures["missing"] == 0
+        assert figures["rows"] == figures["points"], "each point once"
+        assert figures["job_rows"] > 0
+        assert server.sql("SELECT status FROM runs WHERE name = 'many-ranks'") == [("FINISHED",)]
+        # Without turns they would all come at once. Most often it is four; where the server stands still for a while,
+        # ten more come meanwhile.
+        assert figures["most_at_once"] < RANKS / 2
+        assert figures["longest_s"] < 30
+        batches = figures["of_kind"]["runs/log-batch"]
+        assert batches < RANKS * figures["windows"] / 2, "windows go out together"
