@@ -12,6 +12,7 @@
 pub mod audit;
 pub mod cgroup;
 pub mod deliver;
+pub mod diagnose;
 pub mod disks;
 pub mod ending;
 pub mod gap;

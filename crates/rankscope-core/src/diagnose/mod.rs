@@ -1,0 +1,4 @@
+//! Why a job is slow, with the wrong answers ruled out: observations → phases and evidence → hypotheses → findings.
+
+pub mod findings;
+pub mod observations;
