@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from support import container
 from support.cli import Rankscope
+from support.mlflow_server import MlflowServer, unavailable_reason
+from support.proxy import Proxy
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -54,6 +56,26 @@ def fuse_host(root):
 @pytest.fixture
 def store(tmp_path):
     return tmp_path / "store"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A real MLflow server."""
+    need(unavailable_reason())
+    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(server):
+    with Proxy(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def environment(server):
+    """Of a job that delivers there, with time enough at its end."""
+    return {**os.environ, "MLFLOW_TRACKING_URI": server.uri, "RANKSCOPE_GRACE": "60"}
 
 
 @pytest.fixture(autouse=True)

@@ -22,32 +22,18 @@ from pathlib import Path
 import pytest
 from conftest import need
 from supervise_support import children
-from support.mlflow_server import MlflowServer, unavailable_reason
 
 mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
 from support import delivered, linux
 from support.crash import FAST, expect_all, make_record, sync
 from support.delivered import Record, rows, tags, wait_for
-from support.proxy import FAULTS, Proxy
+from support.proxy import FAULTS
 
 SUPPORT = Path(__file__).parent / "support"
 ROUNDS = int(os.environ.get("RANKSCOPE_CRASH_ROUNDS", "20"))
 SEED = int(os.environ.get("RANKSCOPE_CRASH_SEED") or random.randrange(10**6))
 AT_ONCE = 5
 ENDS = {"completed": ("FINISHED", 0), "exit_code": ("FAILED", 3), "signal": ("FAILED", 137)}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
-
-
-@pytest.fixture
-def proxy(server):
-    with Proxy(server) as proxy:
-        yield proxy
 
 
 @pytest.fixture
