@@ -7,6 +7,7 @@ import pytest
 from support import container
 from support.cli import Rankscope
 from support.mlflow_server import MlflowServer, unavailable_reason
+from support.nvml import Nvml
 from support.proxy import Proxy
 
 REPO = Path(__file__).resolve().parent.parent
@@ -56,6 +57,18 @@ def fuse_host(root):
 @pytest.fixture
 def store(tmp_path):
     return tmp_path / "store"
+
+
+@pytest.fixture
+def nvml(rankscope, tmp_path):
+    """Makes a driver: `nvml(scenario)`."""
+    library = rankscope.path.parent / "libfake_nvml.so"
+    need(None if library.is_file() else f"no {library}: run `cargo build --package fake-nvml`")
+
+    def make(scenario, **options):
+        return Nvml(library, tmp_path / f"nvml-{len(list(tmp_path.iterdir()))}", scenario, **options)
+
+    return make
 
 
 @pytest.fixture(scope="module")
