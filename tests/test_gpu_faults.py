@@ -31,7 +31,19 @@ NUMBERS = (
 def test_c32a_library_of_another_version(rankscope, nvml, store, root):
     driver = nvml("mismatch")
     script = (SUPPORT / "private_dev.sh", "1", "550.54.14", "")
-    command = (*script, rankscope.path, "--json", "run", "--store", store, *FAST, "--", "sh", "-c", "exit 7")
+    command = (
+        *script,
+        rankscope.path,
+        "--json",
+        "run",
+        "--store",
+        store,
+        *FAST,
+        "--",
+        "sh",
+        "-c",
+        "sleep 1; exit 7",
+    )
     done = subprocess.run(
         ["unshare", "--mount", *map(str, command)],
         env={**os.environ, **driver.variables},
