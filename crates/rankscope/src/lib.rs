@@ -35,7 +35,7 @@ use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
 use commands::{
-    audit, doctor, exit, measure, postmortem, reap, record, run, sample, scope, snapshot, sync, watch,
+    advise, audit, doctor, exit, measure, postmortem, reap, record, run, sample, scope, snapshot, sync, watch,
 };
 use sources::Options;
 
@@ -103,6 +103,16 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Snapshot(args) => {
             snapshot::snapshot(&snapshot::Config { dir: args.dir, pid: args.pid, json })
         }
+        Command::Advise(args) => advise::advise(&advise::Config {
+            file: args.file,
+            template: args.template,
+            trainer: args.trainer,
+            version: args.trainer_version,
+            section: args.section,
+            task: args.task,
+            catalogues: args.catalogue,
+            json,
+        }),
         Command::Audit(args) => {
             let given = |value: Option<f64>, option: &str| {
                 value.map(|value| Size { value, from: option.to_owned(), measured: false })
