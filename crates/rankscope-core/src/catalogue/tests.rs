@@ -41,6 +41,9 @@ fn a_function_of_the_same_name_elsewhere_is_not_known() {
     assert!(known(&[]).is_empty());
 }
 
+/// A stack, leaf first, and the traps that know it.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+
 const EVALUATION: &str = "/s/pytorch_lightning/loops/evaluation_loop.py";
 
 #[test]
@@ -51,7 +54,7 @@ fn every_trap_is_known_by_the_stack_it_was_written_for() {
     let many = ("_MultiProcessingDataLoaderIter.__init__", "/s/torch/utils/data/dataloader.py");
     let start = ("BaseProcess.start", "/usr/lib/python3.11/multiprocessing/process.py");
     let bootstrap = ("BaseProcess._bootstrap", "/usr/lib/python3.11/multiprocessing/process.py");
-    let stacks: &[(&[(&str, &str)], &[&str])] = &[
+    let stacks: &[Case] = &[
         (&[("MeanAveragePrecision.compute", "/s/torchmetrics/detection/mean_ap.py")], &["coco_map_compute"]),
         (&[("COCOeval.evaluateImg", "/s/pycocotools/cocoeval.py")], &["coco_map_compute"]),
         (
