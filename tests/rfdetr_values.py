@@ -23,8 +23,8 @@ VERSIONS = ("1.9.4", "1.10.1", "1.11.2")
 VALUES = (
     """
 0|1|2|7|-1|300|0.5|1.0|1.5|-0.5|1e-4|.5|1e400|99999999999999999999|true|false|yes|off|null|""|"4"|"4.0"|"4.5"|"1e-4"|"true"
-" 4 "|1_000|017|auto|step|cosine|torch.optim.lr_scheduler.StepLR|map|coco|webdataset|bf16|fp8|per-sample|tqdm|kornia|vernier
-hello|[]|[1]|[1.5]|[a]|[a, 1]|["1"]|{}|{a: 1}|.inf|.nan
+" 4 "|1_000|017|auto|step|cosine|torch.optim.lr_scheduler.StepLR|map|coco|webdataset|bf16|fp8|per-sample|tqdm|kornia
+vernier|hello|[]|[1]|[1.5]|[a]|[a, 1]|["1"]|{}|{a: 1}|.inf|.nan
 """.strip()
     .replace("\n", "|")
     .split("|")

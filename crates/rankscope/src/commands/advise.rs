@@ -30,7 +30,7 @@ pub struct Config {
 
 /// Where the version comes from that the file is held against.
 #[derive(Clone, Debug, PartialEq)]
-enum From {
+enum Origin {
     Given,
     /// Installed in this environment.
     Installed(String),
@@ -55,7 +55,7 @@ fn print_template(config: &Config, id: &str) -> Result<u8, Refused> {
     let catalogue = read::catalogue(&config.catalogues)?;
     let trainer = known(&catalogue, id)?;
     let (version, from) = version(config, trainer)?;
-    if from != From::Given {
+    if from != Origin::Given {
         printer::say(&format!("for {} {}", trainer.name, print::version(trainer, &version, &from)));
     }
     printer::data(template::yaml(trainer, &version).trim_end());
@@ -126,17 +126,17 @@ fn nothing_there(config: &Config, trainer: &Trainer, file: &Node) -> String {
 }
 
 /// The one that was given, else the one that is installed here, else the newest that the catalogue knows.
-fn version(config: &Config, trainer: &Trainer) -> Result<(Version, From), Refused> {
+fn version(config: &Config, trainer: &Trainer) -> Result<(Version, Origin), Refused> {
     let (Some(first), Some(last)) = (&trainer.first, &trainer.last) else {
         return Err((exit::CANT_READ, format!("the catalogue has no versions of {}", trainer.name)));
     };
     let (version, from) = match (&config.version, installed::version(trainer)) {
         (Some(text), _) => {
             let wrong = || (exit::WRONG_USE, format!("--trainer-version {text}: no version"));
-            (Version::parse(text).ok_or_else(wrong)?, From::Given)
+            (Version::parse(text).ok_or_else(wrong)?, Origin::Given)
         }
-        (None, Some((version, place))) => (version, From::Installed(place)),
-        (None, None) => (last.clone(), From::Assumed),
+        (None, Some((version, place))) => (version, Origin::Installed(place)),
+        (None, None) => (last.clone(), Origin::Assumed),
     };
     if version < *first {
         let why =

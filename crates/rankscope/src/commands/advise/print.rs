@@ -7,7 +7,7 @@ use rankscope_core::catalogue::trainer::{Severity, Trainer};
 use rankscope_core::catalogue::version::Version;
 use serde_json::json;
 
-use super::From;
+use super::Origin;
 use crate::printer;
 
 const WIDTH: usize = 80;
@@ -17,7 +17,7 @@ pub struct Answer<'a> {
     pub path: &'a Path,
     pub trainer: &'a Trainer,
     pub version: &'a Version,
-    pub from: &'a From,
+    pub from: &'a Origin,
     pub section: &'a Section<'a>,
     pub findings: &'a [Finding],
 }
@@ -31,9 +31,9 @@ impl Answer<'_> {
             value
         });
         let from = match self.from {
-            From::Given => "given",
-            From::Installed(_) => "installed",
-            From::Assumed => "assumed",
+            Origin::Given => "given",
+            Origin::Installed(_) => "installed",
+            Origin::Assumed => "assumed",
         };
         json!({
             "file": file,
@@ -105,11 +105,11 @@ fn count(number: usize, name: &str) -> String {
     format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }
 
-pub fn version(trainer: &Trainer, version: &Version, from: &From) -> String {
+pub fn version(trainer: &Trainer, version: &Version, from: &Origin) -> String {
     match from {
-        From::Given => version.to_string(),
-        From::Installed(place) => format!("{version} (as in {place})"),
-        From::Assumed => {
+        Origin::Given => version.to_string(),
+        Origin::Installed(place) => format!("{version} (as in {place})"),
+        Origin::Assumed => {
             let package = trainer.package.as_deref().unwrap_or(&trainer.id);
             format!(
                 "{version} (assumed: the newest that is known; --trainer-version says which {package} it is)"
