@@ -11,6 +11,7 @@
 
 pub mod audit;
 pub mod cgroup;
+pub mod civil;
 pub mod deliver;
 pub mod disks;
 pub mod ending;
@@ -26,6 +27,7 @@ pub mod postmortem;
 pub mod ranks;
 pub mod rate;
 pub mod reading;
+pub mod report;
 pub mod sample;
 pub mod series;
 pub mod stall;

@@ -7,6 +7,7 @@ mod lost;
 mod timeline;
 mod verdict;
 
+pub use advice::{MARGIN, MARGIN_AFTER_KILL};
 pub use course::{Growth, growth};
 pub use lost::{LAST_MEMORY, ending as lost};
 pub use timeline::Entry;
