@@ -42,6 +42,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Say why a job died, from its record or its MLflow run
     Postmortem(PostmortemArgs),
+    /// Make a page of what was recorded of a job: one HTML file, charts and verdict
+    Report(ReportArgs),
     /// Deliver what a record holds and MLflow does not have yet
     Sync(SyncArgs),
     /// Close MLflow runs whose job and recorder died without a word
@@ -193,6 +195,29 @@ pub struct PostmortemArgs {
     #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID")]
     pub what: Option<String>,
     /// MLflow server, for a run without a record here; default $MLFLOW_TRACKING_URI
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Directory of records, as for run
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// Folder of records, one record, or the id of an MLflow run; default: the newest record
+    #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID")]
+    pub what: Option<String>,
+    /// File to write; - for stdout
+    #[arg(
+        short,
+        long,
+        env = "RANKSCOPE_OUTPUT",
+        value_name = "FILE.html",
+        default_value = "rankscope-report.html"
+    )]
+    pub output: PathBuf,
+    /// MLflow server, for the training's metrics and for a run without a record here; default $MLFLOW_TRACKING_URI, else
+    /// the one that the record was delivered to
     #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
     pub tracking_uri: Option<String>,
     /// Directory of records, as for run

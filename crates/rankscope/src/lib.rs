@@ -19,6 +19,7 @@ pub mod near;
 pub mod printer;
 pub mod probe;
 pub mod recorded;
+pub mod report;
 pub mod sampler;
 pub mod sources;
 pub mod store;
@@ -35,7 +36,8 @@ use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
 use commands::{
-    audit, doctor, exit, measure, postmortem, reap, record, run, sample, scope, snapshot, sync, watch,
+    audit, doctor, exit, measure, postmortem, reap, record, report as report_command, run, sample, scope,
+    snapshot, sync, watch,
 };
 use sources::Options;
 
@@ -89,6 +91,12 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             store: args.store,
             tracking_uri: args.tracking_uri,
             json,
+        }),
+        Command::Report(args) => report_command::report(&report_command::Config {
+            what: args.what,
+            output: args.output,
+            store: args.store,
+            tracking_uri: args.tracking_uri,
         }),
         Command::Sample(args) => {
             let options =

@@ -6,6 +6,7 @@ pub mod measure;
 pub mod postmortem;
 pub mod reap;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod sample;
 pub mod scope;

@@ -38,10 +38,11 @@ impl Reader {
         self.conn.query_row(sql, [], |row| row.get(0)).optional()
     }
 
-    /// Highest value of a series: the windows', and that of the ticks which came to no window any more.
+    /// Highest value of a series: the windows', which their roll-ups hold exactly and in a thousandth of the rows, and that
+    /// of the ticks which came to no window any more.
     pub fn highest(&self, series: &str) -> rusqlite::Result<Option<f64>> {
         let sql = "SELECT max(value) FROM (
-            SELECT max(v.max) AS value FROM window_value v JOIN series s ON s.id = v.series_id WHERE s.name = ?1
+            SELECT max(v.max) AS value FROM rollup_value v JOIN series s ON s.id = v.series_id WHERE s.name = ?1
             UNION ALL
             SELECT max(v.value) FROM tick_value v JOIN series s ON s.id = v.series_id WHERE s.name = ?1)";
         self.conn.prepare_cached(sql)?.query_row([series], |row| row.get(0))
@@ -89,7 +90,7 @@ impl Reader {
     }
 }
 
-fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
+pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     let detail: String = row.get(3)?;
     Ok(Event {
         unix_ms: row.get(0)?,
