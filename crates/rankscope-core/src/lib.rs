@@ -12,6 +12,7 @@
 pub mod audit;
 pub mod cgroup;
 pub mod civil;
+pub mod compare;
 pub mod deliver;
 pub mod disks;
 pub mod ending;

@@ -44,6 +44,8 @@ pub enum Command {
     Postmortem(PostmortemArgs),
     /// Make a page of what was recorded of a job: one HTML file, charts and verdict
     Report(ReportArgs),
+    /// Put the ranks of a job beside each other, or a job before and after a change
+    Compare(CompareArgs),
     /// Deliver what a record holds and MLflow does not have yet
     Sync(SyncArgs),
     /// Close MLflow runs whose job and recorder died without a word
@@ -218,6 +220,20 @@ pub struct ReportArgs {
     pub output: PathBuf,
     /// MLflow server, for the training's metrics and for a run without a record here; default $MLFLOW_TRACKING_URI, else
     /// the one that the record was delivered to
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Directory of records, as for run
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct CompareArgs {
+    /// One: the ranks of that job (a folder of records, one record, the id of an MLflow run; default: the newest record).
+    /// Two: the job before and after a change
+    #[arg(value_name = "DIR|RUN_ID", num_args = 0..=2)]
+    pub what: Vec<String>,
+    /// MLflow server, for a run without a record here; default $MLFLOW_TRACKING_URI
     #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
     pub tracking_uri: Option<String>,
     /// Directory of records, as for run

@@ -12,6 +12,7 @@ pub mod env_vars;
 pub mod environ;
 mod gpu_faults;
 pub mod kernel_file;
+pub mod look;
 pub mod machine;
 pub mod marks;
 pub mod mlflow;
@@ -36,8 +37,8 @@ use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
 use commands::{
-    audit, doctor, exit, measure, postmortem, reap, record, report as report_command, run, sample, scope,
-    snapshot, sync, watch,
+    audit, compare, doctor, exit, measure, postmortem, reap, record, report as report_command, run, sample,
+    scope, snapshot, sync, watch,
 };
 use sources::Options;
 
@@ -87,6 +88,12 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             json,
         }),
         Command::Postmortem(args) => postmortem::postmortem(&postmortem::Config {
+            what: args.what,
+            store: args.store,
+            tracking_uri: args.tracking_uri,
+            json,
+        }),
+        Command::Compare(args) => compare::compare(&compare::Config {
             what: args.what,
             store: args.store,
             tracking_uri: args.tracking_uri,

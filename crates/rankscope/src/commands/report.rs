@@ -19,7 +19,8 @@ pub struct Config {
 }
 
 pub fn report(config: &Config) -> Result<u8, String> {
-    let material = material(config.what.as_deref(), config.store.clone(), config.tracking_uri.as_deref())?;
+    let tracking_uri = config.tracking_uri.as_deref();
+    let material = material(config.what.as_deref(), config.store.clone(), tracking_uri, true)?;
     let report = make(material).ok_or("nothing was recorded there")?;
     report.remarks.iter().for_each(|remark| printer::say(&rankscope_core::report::clean::clean(remark)));
     write(&config.output, &render(&report))?;
@@ -42,6 +43,7 @@ pub fn material(
     what: Option<&str>,
     store: Option<PathBuf>,
     tracking_uri: Option<&str>,
+    with_training: bool,
 ) -> Result<Material, String> {
     let target = store::Target::to_read(store);
     let run_id = what.filter(|what| is_run_id(what) && !Path::new(what).exists());
@@ -49,10 +51,13 @@ pub fn material(
         None => store::find(what.map(Path::new), &target)?.1,
         Some(run_id) => match store::folder_of_run(&target, run_id) {
             Some(folder) => store::records_in(&folder),
-            None => return of_server(run_id, tracking_uri),
+            None => return of_server(run_id, tracking_uri, with_training),
         },
     };
     let mut material = report::of_records(&files)?;
+    if !with_training {
+        return Ok(material);
+    }
     let runs = files.iter().filter_map(|file| Reader::open(file).ok()?.newest_run().ok()?);
     if let Some((server, run_id)) = runs.last() {
         add(&mut material, report::training_of(&server, &run_id, tracking_uri));
@@ -66,14 +71,16 @@ fn add(material: &mut Material, training: report::Training) {
     material.remarks.extend(training.remarks);
 }
 
-fn of_server(run_id: &str, tracking_uri: Option<&str>) -> Result<Material, String> {
+fn of_server(run_id: &str, tracking_uri: Option<&str>, with_training: bool) -> Result<Material, String> {
     let recorded = remote::read(run_id, tracking_uri)?;
     let settings = Settings::from_env(tracking_uri).map_err(|e| e.to_string())?;
     let settings = settings.ok_or("no MLflow server: set MLFLOW_TRACKING_URI")?;
     let mut client = Client::new(&settings).map_err(|e| e.to_string())?;
     let run = client.get_run(run_id).map_err(|e| e.to_string())?;
     let mut material = report::of_run(&mut client, &run, recorded)?;
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    add(&mut material, report::of_client(&mut client, &run, until));
+    if with_training {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        add(&mut material, report::of_client(&mut client, &run, until));
+    }
     Ok(material)
 }

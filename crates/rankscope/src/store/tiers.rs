@@ -68,15 +68,6 @@ impl Reader {
         Ok(newest)
     }
 
-    /// Over the whole attempt: by series, its weight, mean, minimum, maximum and last value.
-    pub fn totals(&self) -> rusqlite::Result<Vec<StoredValue>> {
-        // With MAX, SQLite takes the other columns from that row: here `last` from the newest roll-up.
-        let sql = "SELECT max(rollup_id), series_id, sum(n), sum(mean * n) / sum(n), min(min), max(max), last
-            FROM rollup_value GROUP BY series_id";
-        let mut query = self.conn.prepare(sql)?;
-        query.query_map([], value)?.collect()
-    }
-
     /// When the training began another phase, oldest first.
     pub fn phases(&self, at_most: usize) -> rusqlite::Result<Vec<Event>> {
         let sql = "SELECT unix_ms, boottime_ns, kind, detail FROM event WHERE kind = ?1 ORDER BY id LIMIT ?2";
