@@ -143,6 +143,9 @@ pub struct MlflowArgs {
     /// Also tell the end to a run that MLFLOW_RUN_ID names; without it only its metrics and tags are written
     #[arg(long, env = "RANKSCOPE_SET_STATUS", value_parser = clap::builder::FalseyValueParser::new())]
     pub set_status: bool,
+    /// Leave the page rankscope/report.html out of the run, which is put there at the job's end
+    #[arg(long, env = "RANKSCOPE_NO_REPORT", value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_report: bool,
     /// Which rank runs on which node, as JSON: {"0": "node-a", "1": "node-b"}. What ranks share is then written by the
     /// lowest of them, and nobody has to ask
     #[arg(long, env = "RANKSCOPE_PLACEMENT", value_parser = placement, value_name = "JSON")]
@@ -196,6 +199,9 @@ pub struct PostmortemArgs {
     /// Folder of records, one record, or the id of an MLflow run; default: the newest record
     #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID")]
     pub what: Option<String>,
+    /// Write it as a page, with the last minutes of memory and CPU drawn; - for stdout
+    #[arg(long, env = "RANKSCOPE_HTML", value_name = "FILE.html")]
+    pub html: Option<PathBuf>,
     /// MLflow server, for a run without a record here; default $MLFLOW_TRACKING_URI
     #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
     pub tracking_uri: Option<String>,

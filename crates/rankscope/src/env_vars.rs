@@ -39,6 +39,11 @@ pub fn columns() -> Option<usize> {
     text("COLUMNS")?.parse().ok()
 }
 
+/// `--no-report` of a recorder that has no command line.
+pub fn no_report() -> bool {
+    text("RANKSCOPE_NO_REPORT").is_some_and(|v| v != "0")
+}
+
 /// Where recorders of one job agree on who writes what.
 pub fn runtime_dir() -> Option<String> {
     text("RANKSCOPE_RUNTIME_DIR")

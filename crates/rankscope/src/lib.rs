@@ -89,6 +89,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         }),
         Command::Postmortem(args) => postmortem::postmortem(&postmortem::Config {
             what: args.what,
+            html: args.html,
             store: args.store,
             tracking_uri: args.tracking_uri,
             json,
@@ -165,6 +166,7 @@ fn mlflow_options(args: MlflowArgs) -> record::MlflowOptions {
         all_series: args.mlflow_series == MlflowSeries::All,
         window_ms: args.mlflow_window.map(|seconds| (seconds * 1e3).round() as i64),
         set_status: args.set_status,
+        no_report: args.no_report,
         placement: args.placement.unwrap_or_default().0,
     }
 }

@@ -45,7 +45,7 @@ pub fn read_each(files: &[PathBuf]) -> Result<Vec<(PathBuf, Recorded)>, String> 
 }
 
 /// Of several attempts of one rank the newest.
-fn newest(mut ranks: Vec<(PathBuf, Recorded)>) -> Vec<(PathBuf, Recorded)> {
+pub fn newest(mut ranks: Vec<(PathBuf, Recorded)>) -> Vec<(PathBuf, Recorded)> {
     let earlier: Vec<bool> =
         ranks.iter().map(|(_, rank)| ranks.iter().any(|(_, other)| came_after(other, rank))).collect();
     let mut earlier = earlier.into_iter();
@@ -58,6 +58,12 @@ fn came_after(other: &Recorded, rank: &Recorded) -> bool {
     let over = rank.ending.as_ref().map_or(rank.heartbeat_unix_ms, |end| end.ended_unix_ms);
     // The clock may have been set back since the start.
     other.rank == rank.rank && !rank.is_alive && other.started_unix_ms > over.max(rank.started_unix_ms)
+}
+
+/// Of a record that this process may have open, and write.
+pub fn of(reader: &Reader) -> Result<Recorded, String> {
+    let file = reader.path();
+    recorded(reader, file, None).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// Not for a record that this process writes: see `store::is_held`.

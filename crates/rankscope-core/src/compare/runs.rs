@@ -88,16 +88,23 @@ fn growth(before: Option<f64>, after: Option<f64>) -> Option<f64> {
 pub fn gain(before: &JobRow, after: &JobRow) -> String {
     let rate = growth(before.steps_per_second, after.steps_per_second);
     if let (Some(a), Some(b), Some(rate)) = (before.steps_per_second, after.steps_per_second, rate) {
-        return format!("{a:.2} → {b:.2} steps a second: {rate:+.0} %");
+        return format!("{a:.2} → {b:.2} steps a second: {} %", signed(rate));
     }
     let ended_well = |job: &JobRow| job.reason == Some(Reason::Completed);
     match growth(Some(before.seconds), Some(after.seconds)) {
         Some(change) if ended_well(before) && ended_well(after) => {
             format!(
-                "{:.0} s → {:.0} s: {change:+.0} % (steps are not known, so only if both did the same)",
-                before.seconds, after.seconds
+                "{:.0} s → {:.0} s: {} % (steps are not known, so only if both did the same)",
+                before.seconds,
+                after.seconds,
+                signed(change)
             )
         }
         _ => "the gain can't be told: steps are not known, and not both ended well".to_owned(),
     }
+}
+
+/// `+38`; never `-0`.
+fn signed(percentage: f64) -> String {
+    format!("{:+.0}", percentage.round() + 0.0)
 }

@@ -14,6 +14,7 @@ use crate::series::{self, Kind};
 #[derive(serde::Serialize)]
 struct Data<'a> {
     span: [i64; 2],
+    focus: Option<i64>,
     ranks: Vec<Json>,
     tracks: Vec<OneTrack<'a>>,
     charts: Vec<Json>,
@@ -104,6 +105,7 @@ pub fn json(report: &Report) -> String {
         .collect();
     let data = Data {
         span: [report.started_unix_ms, report.ended_unix_ms],
+        focus: report.focus_unix_ms,
         ranks: report.ranks.iter().map(|rank| {
             json!({ "id": rank.id, "track": rank.track, "node": clean(&rank.node), "start": rank.started_unix_ms,
                 "end": rank.ended_unix_ms, "reason": rank.reason })

@@ -48,6 +48,7 @@ pub fn make(mut from: Material) -> Option<Report> {
         verdict,
         started_unix_ms: started,
         ended_unix_ms: last.max(started + 1),
+        focus_unix_ms: None,
         charts: charts::charts(&from.tracks),
         ranks: from.ranks,
         tracks: from.tracks,

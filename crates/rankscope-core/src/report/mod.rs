@@ -43,6 +43,8 @@ pub struct Report {
     pub started_unix_ms: i64,
     /// The newest thing known.
     pub ended_unix_ms: i64,
+    /// From when on is shown first; `None`: the whole.
+    pub focus_unix_ms: Option<i64>,
     pub ranks: Vec<Rank>,
     pub tracks: Vec<Track>,
     pub charts: Vec<Chart>,

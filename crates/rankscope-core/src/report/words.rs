@@ -56,8 +56,8 @@ pub static WORDS: &[[&str; 3]] = &[
     ],
     [
         "sizing_cpu",
-        "{enough} cores: 95 % of the time below {p95} (means of {row}), and 15 %",
-        "{enough}코어: 시간의 95 %에서 {p95} 이하({row} 평균), 15 % 여유",
+        "CPU {enough}: 95 % of the time below {p95} cores (means of {row}), and 15 %",
+        "CPU {enough}코어: 시간의 95 %에서 {p95}코어 이하({row} 평균), 15 % 여유",
     ],
     // The toolbar.
     ["range", "Time", "구간"],

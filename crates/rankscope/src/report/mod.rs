@@ -42,10 +42,12 @@ pub fn of_recorded(recorded: Vec<(PathBuf, Recorded)>) -> Result<Material, Strin
         let words = format!("{} records: only the most important series of each are shown", open.len());
         material.remarks.push(words);
     }
+    let mut world = 0;
     let mut origins = provenance::Collected::default();
     for (reader, rank) in open {
         let say = |error: rusqlite::Error| format!("{}: {error}", reader.path().display());
         let record = reader.record().map_err(say)?;
+        world = world.max(record.world().unwrap_or(0) as usize);
         let track = of_record::track(&reader, &record, &how).map_err(say)?;
         origins.add(&reader, &track.ranks).map_err(say)?;
         material.marks.extend(marks::marks(&reader, &rank).map_err(say)?);
@@ -67,6 +69,13 @@ pub fn of_recorded(recorded: Vec<(PathBuf, Recorded)>) -> Result<Material, Strin
         }
         material.tracks.push(track);
         material.recorded.push(rank);
+    }
+    let others = world.saturating_sub(material.ranks.len());
+    if others > 0 {
+        let words = format!(
+            "the records of {others} other ranks are not here; `rankscope report RUN_ID` takes them from the run"
+        );
+        material.remarks.push(words);
     }
     (material.measured, material.missing) = origins.finish();
     material.source = source(&material.recorded);

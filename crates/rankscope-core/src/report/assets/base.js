@@ -112,13 +112,20 @@ function told(value, unit) {
   return digits(value / shown.by) + (shown.name ? "\u00a0" + shown.name : "");
 }
 
+/** ` 3.1–3.4`, in the unit of the higher; nothing where both look the same. */
+function spread(low, high, unit) {
+  const { by } = unitFor(unit, Math.abs(high));
+  const [a, b] = [digits(low / by), digits(high / by)];
+  return a === b ? "" : `\u00a0${a}–${b}`;
+}
+
 function ticks(top, unit) {
   const { by } = unitFor(unit, top);
   const most = top / by;
   const rough = most / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = unit === "MB"
-    ? 2 ** Math.ceil(Math.log2(rough))
+    ? 2 ** Math.round(Math.log2(rough))
     : [1, 2, 2.5, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999);
   const all = [];
   for (let n = 0; n * step <= most * 1.0001; n += 1) all.push(n * step * by);

@@ -33,6 +33,9 @@ class Chart {
     this.size = { width, height: this.height, right: width - MARGIN.right, bottom: this.height - MARGIN.bottom };
     this.scale();
     this.svg = shape("svg", { width, height: this.height, viewBox: `0 0 ${width} ${this.height}`, "aria-hidden": "true" });
+    // What a number is drawn at can be read back.
+    this.svg.dataset.values = [this.bottom, this.top];
+    this.svg.dataset.pixels = [this.size.bottom, MARGIN.top];
     this.axes();
     const clip = `clip-${this.number}`;
     shape("rect", { x: MARGIN.left, y: 0, width: this.size.right - MARGIN.left, height: this.size.bottom + 1 },
@@ -140,7 +143,7 @@ class Chart {
       if (line.high !== line.mean && run.length > 1) {
         const upper = run.map(([x, at]) => `${x.toFixed(1)},${this.y(line.high[at]).toFixed(1)}`);
         const lower = run.map(([x, at]) => `${x.toFixed(1)},${this.y(line.low[at]).toFixed(1)}`).reverse();
-        shape("polygon", { class: "band", points: [...upper, ...lower].join(" "), fill: colour }, this.inside);
+        shape("polygon", { class: "band", points: [...upper, ...lower].join(" "), fill: colour, stroke: colour }, this.inside);
       }
       const path = run.map(([x, at], n) => `${n ? "L" : "M"}${x.toFixed(2)} ${this.y(line.mean[at]).toFixed(2)}`).join("");
       const kind = dashed ? "curve dashed" : "curve";
@@ -245,9 +248,8 @@ class Chart {
       output.dataset.time = line.times[at];
       output.dataset.min = line.low[at];
       output.dataset.max = line.high[at];
-      const spread = line.high[at] !== line.low[at] && role === "line";
       output.replaceChildren(told(value, this.unit));
-      if (spread) output.append(element("small", {}, ` ${told(line.low[at], this.unit)} – ${told(line.high[at], this.unit)}`));
+      if (role === "line") output.append(element("small", {}, spread(line.low[at], line.high[at], this.unit)));
       spoken.push(`${name} ${told(value, this.unit)}`);
       if (role === "line" && inView) shape("circle", { cx: this.x(line.times[at]), cy: this.y(value), r: 3, class: "dot", fill: colour }, this.dots);
     });

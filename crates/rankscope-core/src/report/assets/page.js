@@ -37,15 +37,13 @@ function whose(chart) {
   if (sharing.length > 1) parts.push(element("span", {}, t("shared_by", { ranks: inShort(sharing) })));
   const limit = known.find((m) => /limit_(megabytes|cores)$/.test(m.series) && m.level);
   if (limit) parts.push(element("span", {}, t("limit_at", { level: limit.level })));
-  const tiers = state.rank && D.tracks[state.rank.track] ? tierText(D.tracks[state.rank.track]) : null;
-  if (tiers) parts.push(element("span", { class: "tier" }, t("band_note", { tier: tiers })));
   chart.whose.replaceChildren(...parts);
 }
 
 function tierText(track) {
   const middle = (state.range[0] + state.range[1]) / 2;
   const tier = track.tiers.find(([, until]) => middle <= until) || track.tiers[track.tiers.length - 1];
-  return tier ? t("tier_" + tier[0], { n: lasting(bucketAt(track, middle)) }) : null;
+  return tier && bucketAt(track, middle) < Infinity ? t("tier_" + tier[0], { n: lasting(bucketAt(track, middle)) }) : null;
 }
 
 function build() {
@@ -61,9 +59,9 @@ function build() {
   const grid = (list) => element("div", { class: "charts" }, ...list.map((chart) => chart.figure));
   const sections = [toolbar(), manyRanks()];
   if (training.length || stepsOf(state.rank)) sections.push(element("section", {}, element("h2", {}, t("training")), stepAxis(), grid(training)));
-  sections.push(element("section", {}, element("h2", {}, t("resources")), grid(own)));
+  sections.push(element("section", {}, element("h2", {}, t("resources")), element("p", { class: "note", id: "tier" }), grid(own)));
   if (node.length) {
-    const details = element("details", { class: "block node", id: "node" },
+    const details = element("details", { class: "block shared-node", id: "node" },
       element("summary", {}, element("h2", {}, t("node_title"))), element("p", { class: "note" }, t("node_note")), grid(node));
     details.addEventListener("toggle", () => node.forEach((chart) => (chart.draw(), whose(chart))));
     sections.push(details);
@@ -78,6 +76,8 @@ function draw() {
     chart.draw();
     whose(chart);
   }
+  const track = state.rank && D.tracks[state.rank.track];
+  document.getElementById("tier").textContent = (track && t("band_note", { tier: tierText(track) })) || "";
   drawSteps();
   drawMinis();
   say();
@@ -100,7 +100,8 @@ function toolbar() {
   }
   parts.push(element("div", { class: "ranges", role: "group", "aria-label": t("range") }, ...buttons));
   reading = element("output", { id: "reading", "aria-live": "off" });
-  return element("div", { class: "toolbar" }, ...parts, reading, element("p", { class: "hint" }, t("hint")));
+  const hint = element("p", { class: "hint" }, t("hint"));
+  return element("div", { class: "bar" }, element("div", { class: "toolbar" }, ...parts, hint), reading);
 }
 
 function setRange(range) {
@@ -132,24 +133,36 @@ function stops() {
   return times.length ? times : [START, END];
 }
 
+/** Where the memory that counts was highest: what is asked first. */
+function peakOf(rank) {
+  const def = D.charts.find((def) => def.id === "memory");
+  const line = def && def.lines.filter(([, role]) => role === "line").map(([series]) => lineOf(rank, series)).find(Boolean);
+  return line ? line.times[line.high.reduce((best, value, at) => (value !== null && value >= (line.high[best] ?? -1) ? at : best), 0)] : null;
+}
+
 function setCursor(time, exactly) {
   const times = stops();
-  state.cursor = exactly ? time : times[nearest(times, Math.min(state.range[1], Math.max(state.range[0], time)))];
+  state.cursor = exactly ? time : times[inView(times, nearest(times, time))];
   charts.forEach((chart) => chart.read());
   drawMinis(true);
   say();
+}
+
+/** The same point, or the first or last that is in view. */
+function inView(times, at) {
+  const first = lastBefore(times, state.range[0] - 1) + 1;
+  const last = Math.max(first, lastBefore(times, state.range[1]));
+  return Math.min(times.length - 1, last, Math.max(first, at));
 }
 
 function moveByKey(event) {
   const times = stops();
   const at = nearest(times, state.cursor);
   const by = event.shiftKey ? 10 : 1;
-  const first = nearest(times, state.range[0]);
-  const last = nearest(times, state.range[1]);
-  const to = { ArrowLeft: at - by, ArrowRight: at + by, ArrowDown: at - by, ArrowUp: at + by, PageDown: at - 10, PageUp: at + 10, Home: first, End: last }[event.key];
+  const to = { ArrowLeft: at - by, ArrowRight: at + by, ArrowDown: at - by, ArrowUp: at + by, PageDown: at - 10, PageUp: at + 10, Home: 0, End: times.length }[event.key];
   if (to === undefined) return;
   event.preventDefault();
-  setCursor(times[Math.min(last, Math.max(first, to))]);
+  setCursor(times[inView(times, to)]);
 }
 
 function pointing(chart) {
@@ -224,14 +237,14 @@ function drawSteps() {
   const right = width - MARGIN.right;
   const x = (time) => MARGIN.left + ((time - state.range[0]) / (state.range[1] - state.range[0])) * (right - MARGIN.left);
   shape("line", { class: "axis", x1: MARGIN.left, x2: right, y1: 14, y2: 14 }, svg);
-  const inView = known.times.map((time, n) => [time, known.steps[n]]).filter(([time, step]) => time >= state.range[0] && time <= state.range[1] && step !== null);
-  if (inView.length) {
-    const [low, high] = [inView[0][1], inView[inView.length - 1][1]];
+  const shown = known.times.map((time, n) => [time, known.steps[n]]).filter(([time, step]) => time >= state.range[0] && time <= state.range[1] && step !== null);
+  if (shown.length) {
+    const [low, high] = [shown[0][1], shown[shown.length - 1][1]];
     const rough = Math.max(1, (high - low) / Math.max(2, (right - MARGIN.left) / 90));
     const power = 10 ** Math.floor(Math.log10(rough));
     const every = Math.max(1, [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough));
     let next = Math.ceil(low / every) * every;
-    for (const [time, step] of inView) {
+    for (const [time, step] of shown) {
       if (step < next) continue;
       const at = Math.floor(step / every) * every;
       shape("line", { class: "axis", x1: x(time), x2: x(time), y1: 14, y2: 19 }, svg);
@@ -348,7 +361,8 @@ document.getElementById("language").addEventListener("click", () => {
 const theme = remember("theme");
 if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
 
-state.cursor = stops()[stops().length - 1];
+if (D.focus !== null) state.range = [D.focus, END];
+state.cursor = peakOf(state.rank) ?? stops()[stops().length - 1];
 setLanguage(remember("language") || ((navigator.language || "").startsWith("ko") ? "ko" : "en"));
 let resized = null;
 addEventListener("resize", () => {

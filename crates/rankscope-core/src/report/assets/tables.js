@@ -22,8 +22,7 @@ function valuesTable(chart) {
       const at = line.times === longest.times ? lastBefore(line.times, time) : nearest(line.times, time);
       const value = at < 0 ? null : line.mean[at];
       if (value === null || value === undefined) return "–";
-      const spread = role === "line" && line.low[at] !== line.high[at];
-      return told(value, chart.unit) + (spread ? ` (${told(line.low[at], chart.unit)} – ${told(line.high[at], chart.unit)})` : "");
+      return told(value, chart.unit) + (role === "line" ? spread(line.low[at], line.high[at], chart.unit) : "");
     });
     const step = stepAt(time);
     return [moment(time), step === null ? "–" : digitsOfStep(step), ...values];
@@ -84,7 +83,7 @@ function eventsSection() {
   const rows = D.marks.map(([time, kind, rank, words]) => [
     element("button", { type: "button", class: "link", onclick: () => setCursor(time, true) }, moment(time)),
     element("b", { class: "kind " + kind }, t("mark_" + kind)),
-    D.ranks.length > 1 ? t("rank_n", { n: rank }) : null,
+    D.ranks.length > 1 ? element("span", { class: "tight" }, t("rank_n", { n: rank })) : null,
     element("span", { lang: "en" }, words),
   ].filter((cell) => cell !== null));
   const columns = [t("time"), t("what"), ...(D.ranks.length > 1 ? [t("rank")] : []), t("value")];
