@@ -61,7 +61,7 @@ class Store:
             rate = (now - then) / ((time - self.times[at - 1]) / 1000)
             return rate, rate, rate
         at = self.times.index(time)
-        tier = next(name for name, until in self.tiers if time <= until)
+        tier = next(name for name, until, _ in self.tiers if time <= until)
         table, value = tier[:-1], "value" if tier == "ticks" else "mean"
         low, high, last = ("value",) * 3 if tier == "ticks" else ("min", "max", "last")
         weight = "1" if tier == "ticks" else "n"

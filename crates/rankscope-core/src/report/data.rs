@@ -35,7 +35,7 @@ struct OneTrack<'a> {
     times: Vec<i64>,
     /// Until when, and how long a bucket is.
     pieces: Vec<[i64; 2]>,
-    tiers: Vec<(&'static str, i64)>,
+    tiers: Vec<(&'static str, i64, i64)>,
     lines: Vec<OneLine<'a>>,
     elsewhere: &'a BTreeMap<String, usize>,
 }
@@ -156,7 +156,7 @@ fn track(track: &Track) -> OneTrack<'_> {
         ranks: &track.ranks,
         times: track.times.iter().map(step).collect(),
         pieces: track.pieces.iter().map(|p| [p.until_unix_ms, p.bucket_ms]).collect(),
-        tiers: track.tiers.iter().map(|t| (t.name, t.until_unix_ms)).collect(),
+        tiers: track.tiers.iter().map(|t| (t.name, t.until_unix_ms, t.row_ms)).collect(),
         lines: track.lines.iter().map(line).collect(),
         elsewhere: &track.elsewhere,
     }

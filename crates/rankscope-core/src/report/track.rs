@@ -79,6 +79,8 @@ pub struct Tier {
     /// `ticks`, `windows`, `rollups`, `run`.
     pub name: &'static str,
     pub until_unix_ms: i64,
+    /// Length of one of its rows.
+    pub row_ms: i64,
 }
 
 impl Track {

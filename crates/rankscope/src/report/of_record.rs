@@ -47,15 +47,11 @@ pub fn track(reader: &Reader, record: &Record, how: &How) -> rusqlite::Result<Tr
         let until = if is_last { i64::MAX } else { piece.until_unix_ms };
         let tier = tier(piece, record, end);
         read(tier, until)?;
-        tiers.push(Told { name: tier.as_str(), until_unix_ms: until.min(end) });
+        tiers.push(Told { name: tier.as_str(), until_unix_ms: until.min(end), row_ms: row_ms(tier, record) });
     }
     // What came to no window any more.
     read(Tier::Ticks, i64::MAX)?;
-    let cpu_row_ms = match tiers.first().map(|t| t.name) {
-        Some("rollups") => ROLLUP_MS,
-        Some("windows") => record.window_ms as i64,
-        _ => record.interval_ms as i64,
-    };
+    let cpu_row_ms = tiers.first().map_or(0, |tier| tier.row_ms);
     let ranks = record.ranks().into_iter().collect();
     Ok(Track { ranks, node: record.node.clone(), tiers, cpu: rows, cpu_row_ms, ..builder.finish() })
 }
@@ -69,13 +65,21 @@ fn of(value: &StoredValue) -> Value {
     Value { n: value.n, mean: value.mean, min: value.min, max: value.max, last: value.last }
 }
 
+fn row_ms(tier: Tier, record: &Record) -> i64 {
+    match tier {
+        Tier::Rollups => ROLLUP_MS,
+        Tier::Windows => record.window_ms as i64,
+        Tier::Ticks => record.interval_ms as i64,
+    }
+}
+
 /// Half of the points that a piece could have are enough.
 fn tier(piece: &Piece, record: &Record, end: i64) -> Tier {
     let enough = piece.bucket_ms.saturating_mul(2);
     let all_ticks = piece.from_unix_ms >= end - TICKS_KEPT_MS && record.dropped_ticks == 0;
     match () {
-        () if ROLLUP_MS <= enough => Tier::Rollups,
-        () if record.window_ms as i64 <= enough || !all_ticks => Tier::Windows,
+        () if row_ms(Tier::Rollups, record) <= enough => Tier::Rollups,
+        () if row_ms(Tier::Windows, record) <= enough || !all_ticks => Tier::Windows,
         () => Tier::Ticks,
     }
 }

@@ -136,8 +136,8 @@ fn track(histories: Histories, ranks: BTreeSet<u32>, points: usize) -> Track {
             of.get(time).into_iter().for_each(|value| builder.add(*time, line, *value));
         }
     }
-    let tiers = vec![Tier { name: "run", until_unix_ms: last }];
     let cpu_row_ms = (last - first) / i64::try_from(times.len()).unwrap_or(1).max(1);
+    let tiers = vec![Tier { name: "run", until_unix_ms: last, row_ms: cpu_row_ms }];
     Track { ranks: ranks.into_iter().collect(), tiers, cpu, cpu_row_ms, ..builder.finish() }
 }
 

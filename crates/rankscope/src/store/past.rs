@@ -55,9 +55,9 @@ impl Reader {
         Ok(self.conn.prepare_cached(sql)?.query_row([series], |row| row.get(0)).optional()?.flatten())
     }
 
-    /// Means of windows that began in this time, oldest first.
+    /// Means of windows that began in this time, oldest first. CROSS JOIN: SQLite would else read all values of a long record.
     pub fn windows_between(&self, series: &[&str], unix_ms: (i64, i64)) -> rusqlite::Result<Vec<PastValue>> {
-        let sql = "SELECT w.last_unix_ms, s.name, v.mean FROM window w JOIN window_value v ON v.window_id = w.id
+        let sql = "SELECT w.last_unix_ms, s.name, v.mean FROM window w CROSS JOIN window_value v ON v.window_id = w.id
             JOIN series s ON s.id = v.series_id
             WHERE w.start_unix_ms >= ?1 AND w.start_unix_ms < ?2 AND s.name IN (SELECT value FROM json_each(?3))
             ORDER BY w.id LIMIT ?4";

@@ -178,7 +178,7 @@ class Chart {
     const last = line.mean[Math.max(0, lastBefore(line.times, state.range[1]))];
     if (last === null || last === undefined || this.limitLabelled) return;
     const y = this.limitAbove ? MARGIN.top + 10 : this.y(last) - 5;
-    const text = shape("text", { class: "limit-label", x: this.size.right - 4, y: Math.max(9, y), "text-anchor": "end" }, this.svg);
+    const text = shape("text", { class: "limit-label", x: MARGIN.left + 5, y: Math.max(9, y) }, this.svg);
     text.textContent = this.limitAbove ? t("limit_above", { limit: told(last, this.unit) }) : t("line_limit") + " " + told(last, this.unit);
   }
 

@@ -43,7 +43,10 @@ function whose(chart) {
 function tierText(track) {
   const middle = (state.range[0] + state.range[1]) / 2;
   const tier = track.tiers.find(([, until]) => middle <= until) || track.tiers[track.tiers.length - 1];
-  return tier && bucketAt(track, middle) < Infinity ? t("tier_" + tier[0], { n: lasting(bucketAt(track, middle)) }) : null;
+  if (!tier) return null;
+  const [name, , row] = tier;
+  const bucket = bucketAt(track, middle);
+  return bucket > row * 1.2 ? t("many_" + name, { n: lasting(bucket) }) : t("one_" + name, { n: lasting(row) });
 }
 
 function build() {
@@ -244,13 +247,15 @@ function drawSteps() {
     const power = 10 ** Math.floor(Math.log10(rough));
     const every = Math.max(1, [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough));
     let next = Math.ceil(low / every) * every;
-    for (const [time, step] of shown) {
-      if (step < next) continue;
-      const at = Math.floor(step / every) * every;
-      shape("line", { class: "axis", x1: x(time), x2: x(time), y1: 14, y2: 19 }, svg);
-      if (x(time) < right - 14) shape("text", { class: "tick", x: x(time), y: 31, "text-anchor": "middle" }, svg).textContent = digitsOfStep(at);
-      next = at + every;
-    }
+    shown.forEach(([time, step], n) => {
+      const [before, last] = shown[Math.max(0, n - 1)];
+      for (; next <= step; next += every) {
+        // Between two points it is taken to have gone evenly.
+        const at = x(step > last ? before + ((next - last) / (step - last)) * (time - before) : time);
+        shape("line", { class: "axis", x1: at, x2: at, y1: 14, y2: 19 }, svg);
+        if (at < right - 14) shape("text", { class: "tick", x: at, y: 31, "text-anchor": "middle" }, svg).textContent = digitsOfStep(next);
+      }
+    });
   }
   let free = -Infinity;
   for (const [time, epoch] of epochs()) {

@@ -119,7 +119,8 @@ pub fn runs(jobs: &[JobRow; 2], changed: &[Change], gain: &str, look: &Look) -> 
     rows.extend(changed.iter().map(|change| {
         let (name, unit) = words(change.what);
         let value = |v: Option<f64>| v.map_or("–".to_owned(), |v| shown(v, unit));
-        let growth = change.percentage.map_or(String::new(), |p| format!("{:+.1} %", (p * 10.0).round() / 10.0 + 0.0));
+        let growth =
+            change.percentage.map_or(String::new(), |p| format!("{:+.1} %", (p * 10.0).round() / 10.0 + 0.0));
         [name.to_owned(), value(change.before), value(change.after), growth]
     }));
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
