@@ -237,7 +237,7 @@ pub struct ReportArgs {
 pub struct CompareArgs {
     /// One: the ranks of that job (a folder of records, one record, the id of an MLflow run; default: the newest record).
     /// Two: the job before and after a change
-    #[arg(value_name = "DIR|RUN_ID", num_args = 0..=2)]
+    #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID", num_args = 0..=2)]
     pub what: Vec<String>,
     /// MLflow server, for a run without a record here; default $MLFLOW_TRACKING_URI
     #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
