@@ -58,8 +58,8 @@ pub fn material(
     if !with_training {
         return Ok(material);
     }
-    let runs = files.iter().filter_map(|file| Reader::open(file).ok()?.newest_run().ok()?);
-    if let Some((server, run_id)) = runs.last() {
+    let run = files.iter().find_map(|file| Reader::open(file).ok()?.newest_run().ok()?);
+    if let Some((server, run_id)) = run {
         add(&mut material, report::training_of(&server, &run_id, tracking_uri));
     }
     Ok(material)
