@@ -14,6 +14,7 @@
 #                        and with GPUs of a faked driver;
 #                        what a job loses of its time; at the end one boot of 5.10, as make test-v2-old
 #   make bench-ranks     512 simulated ranks (RANKS=n) and a default MLflow server, beside the pattern of MLflow's monitor
+#   make bench-report    what a page of 16 ranks over 100 hours costs (RANKS=n HOURS=n)
 #   make bench-crash     200 rounds of kills at random points, where `make test` plays 20 (CRASH_ROUNDS=n)
 PYTHON ?= python3
 CARGO ?= cargo
@@ -29,7 +30,7 @@ TOGETHER := --numprocesses $(or $(TEST_JOBS),2) --dist loadfile
 FUZZ_TOOLS := .cache/cargo-fuzz
 FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree advise
 
-.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-rfdetr test-v2 test-v2-old lint bench bench-crash bench-ranks fuzz tools wheel
+.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-rfdetr test-v2 test-v2-old lint bench bench-crash bench-ranks fuzz tools wheel bench-report
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -118,6 +119,10 @@ bench-ranks: $(VENV)/ready $(VENV)/mlflow
 	PYTHONPATH=tests $(VENV)/bin/python -m support.many_ranks $(dir $(BUILT))examples/many_ranks $(or $(RANKS),512) \
 	    $(or $(SECONDS_OF_JOB),180)
 
+bench-report: $(VENV)/ready
+	$(CARGO) build --release --quiet --bin rankscope
+	RANKSCOPE_BIN=$(BUILT) RANKS=$(or $(RANKS),16) HOURS=$(or $(HOURS),100) $(VENV)/bin/python bench/report_cost.py
+
 bench-crash: $(VENV)/ready $(VENV)/mlflow
 	$(CARGO) build --quiet
 	RANKSCOPE_CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) $(VENV)/bin/pytest tests/test_crash.py -s -k random $(PYTEST_ARGS)
@@ -159,4 +164,4 @@ $(VENV2)/ready: tests/requirements-mlflow2.txt
 
 # What tests and benchmarks run beside Python and Rust: installed where that is possible, else named.
 tools:
-	@tests/tools.sh strace:strace lxcfs:lxcfs ip:iproute2 setpriv:util-linux cc:gcc jq:jq
+	@tests/tools.sh strace:strace lxcfs:lxcfs ip:iproute2 setpriv:util-linux cc:gcc jq:jq chromium:chromium

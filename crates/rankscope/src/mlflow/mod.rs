@@ -31,6 +31,7 @@ mod pauses;
 mod plan;
 mod provenance;
 mod proxy;
+mod report;
 mod retry_after;
 mod rollup;
 mod secret;

@@ -334,6 +334,14 @@ impl Thread {
             }
             std::thread::sleep(pause.mul_f64(1.0 + fastrand::f64() / 10.0));
         };
+        let in_order = problem.is_none();
+        if let (Some(delivery), Some(until)) = (&mut self.delivery, last.deadline.checked_sub(TO_ANSWER))
+            && in_order
+            && last.end.is_some()
+            && let Some(words) = delivery.report(last.end.as_ref(), until)
+        {
+            printer::say(&words);
+        }
         let urls = self.delivery.as_ref().map(Delivery::urls).unwrap_or_default();
         let path = self.config.place.file();
         let problem = match (problem, &path) {

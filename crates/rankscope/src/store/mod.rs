@@ -22,6 +22,7 @@ mod rollup;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod tiers;
 mod writer;
 
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ pub use mounts::is_on_local;
 pub use past::PastValue;
 pub use place::{Target, find, folder_name, folder_of_run, records_before, records_in, would_go_to};
 pub use reader::{Attempt, Reader, Record};
+pub use tiers::{ROLLUP_MS, TICKS_KEPT_MS, Tier};
 pub use writer::{Place, Writer};
 
 /// In `meta`: the ranks of the processes below, as JSON.
