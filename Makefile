@@ -4,7 +4,7 @@
 #   make test            everything; needs root and cgroup v1 for the tests with real containers. The tests of MLflow
 #                        run with MLflow 3 (.venv) and once more with MLflow 2 (.venv-mlflow2)
 #   make test-mlflow2    only the latter
-#   make test-torch      Lightning, Transformers, torchrun and torch's process group with the real packages (6 GB)
+#   make test-torch      Lightning, Transformers, torchrun, torch's and MPI's process groups with the real packages (6 GB)
 #   make test-rfdetr     advise and its catalogue against RF-DETR's own classes (8 wheels, none is installed)
 #   make test-v2         a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
@@ -45,7 +45,7 @@ test: $(VENV)/ready $(VENV)/mlflow $(VENV)/ray tools wheel
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace --bins --examples
 	$(CARGO) build --package fake-nvml
-	$(VENV)/bin/pytest tests $(TOGETHER) $(PYTEST_ARGS)
+	$(VENV)/bin/pytest tests -m "not large" $(TOGETHER) $(PYTEST_ARGS)
 	$(MAKE) test-mlflow2
 	$(MAKE) fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20)
 
@@ -56,12 +56,12 @@ test-mlflow2: $(VENV2)/ready
 	$(VENV2)/bin/pip install --quiet --no-deps --config-settings profile=dev .
 	$(VENV2)/bin/pytest $(wildcard tests/test_mlflow_*.py) tests/test_audit.py tests/test_python_mlflow.py $(TOGETHER) $(PYTEST_ARGS)
 
-# The first line fails where one of them is not there; pytest would skip.
+# Tests with the marker `large`, which `make test` leaves out. The first line fails where one of these is not there.
 test-torch: $(VENV_TORCH)/ready
-	$(VENV_TORCH)/bin/python -c 'import accelerate, lightning, torch, transformers'
+	$(VENV_TORCH)/bin/python -c 'import accelerate, lightning, mpi4py, torch, transformers'
 	$(CARGO) build --bin rankscope
 	$(VENV_TORCH)/bin/pip install --quiet --no-deps --config-settings profile=dev .
-	$(VENV_TORCH)/bin/pytest tests/test_frameworks.py tests/test_tracking_groups.py $(PYTEST_ARGS)
+	$(VENV_TORCH)/bin/pytest tests/test_frameworks.py tests/test_tracking_groups.py -k "not test_ray" $(PYTEST_ARGS)
 
 # pydantic and PyYAML are there with MLflow.
 test-rfdetr: $(VENV)/mlflow
