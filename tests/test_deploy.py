@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import need, need_packages
+from conftest import REPO, need, need_packages
 from support.cli import Rankscope
 
 DEPLOY = REPO / "deploy"

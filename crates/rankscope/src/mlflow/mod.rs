@@ -8,6 +8,7 @@
 //! and answers 200; the same batch always serialises to the same bytes, so that a re-send changes nothing.
 
 mod address;
+mod around;
 mod artifacts;
 mod attempts;
 mod batch;
@@ -36,8 +37,10 @@ mod retry_after;
 mod rollup;
 mod secret;
 mod settings;
+mod shares;
 mod silence;
 pub mod sink;
+mod takeover;
 mod target;
 mod tls;
 mod tls_connector;
