@@ -61,7 +61,7 @@ test-torch: $(VENV_TORCH)/ready
 	$(VENV_TORCH)/bin/python -c 'import accelerate, lightning, mpi4py, torch, transformers'
 	$(CARGO) build --bin rankscope
 	$(VENV_TORCH)/bin/pip install --quiet --no-deps --config-settings profile=dev .
-	$(VENV_TORCH)/bin/pytest tests/test_frameworks.py tests/test_tracking_groups.py -k "not test_ray" $(PYTEST_ARGS)
+	$(VENV_TORCH)/bin/pytest -m large tests/test_frameworks.py tests/test_ranks.py tests/test_tracking_groups.py $(PYTEST_ARGS)
 
 # pydantic and PyYAML are there with MLflow.
 test-rfdetr: $(VENV)/mlflow

@@ -8,7 +8,7 @@ import math
 import signal
 
 import pytest
-from conftest import need
+from conftest import need, need_packages
 from support import mlflow_server, ranks
 
 pytestmark = pytest.mark.timeout(240)
@@ -380,8 +380,7 @@ def test_artifacts(server, tmp_path, first):
 
 
 def test_real_images_and_figures(server, tmp_path):
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("PIL")
+    need_packages("matplotlib", "PIL")
     env = made_run(server, tmp_path)
     program = """
     import numpy
