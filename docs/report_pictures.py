@@ -22,7 +22,7 @@ from support import browser, made_store
 from support.mlflow_server import MlflowServer
 
 RANKSCOPE = Path(os.environ.get("RANKSCOPE_BIN", ROOT / "target" / "debug" / "rankscope"))
-COLOURS = 96
+COLOURS = 160
 JOB = """
 memory_mib=400
 . examples/limits.sh

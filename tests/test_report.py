@@ -172,6 +172,7 @@ def test_zoom_table_and_events(chromium, job):
         first = report.point("chart-memory", 0.0)[0]["time"]
         assert span[1] - 660_000 < first <= span[1] - 540_000
         report.page.locator("#chart-cpu details.values summary").click()
+        report.page.locator("#chart-cpu table tbody tr").first.wait_for()
         cells = report.page.locator("#chart-cpu table tbody tr").first.locator("td").all_text_contents()
         assert cells[0].endswith("UTC")
         assert cells[2].startswith(report.point("chart-cpu", 0.0)[0]["text"].split("\xa0")[0])
