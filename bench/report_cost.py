@@ -43,7 +43,9 @@ def measure(command, page):
     print(f"rankscope {command[1]}")
     for name, value in found.items():
         print(f"  {name:<12}{value:>8.2f}   (target {TARGETS[name]:g})")
-    missed = os.waitstatus_to_exitcode(status) != 0 or any(value > TARGETS[name] for name, value in found.items())
+    missed = os.waitstatus_to_exitcode(status) != 0 or any(
+        value > TARGETS[name] for name, value in found.items()
+    )
     return int(missed)
 
 

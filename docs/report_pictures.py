@@ -22,7 +22,7 @@ from support import browser, made_store
 from support.mlflow_server import MlflowServer
 
 RANKSCOPE = Path(os.environ.get("RANKSCOPE_BIN", ROOT / "target" / "debug" / "rankscope"))
-COLOURS = 96
+COLOURS = 160
 JOB = """
 memory_mib=400
 . examples/limits.sh
@@ -55,7 +55,9 @@ def killed(chromium, scratch):
         shown.page.evaluate("document.getElementById('chart-memory').scrollIntoView()")
         shown.page.evaluate("scrollBy(0, -110)")
         save(shown.page.screenshot(), "report-dark.png")
-    with browser.Opened(chromium, page, width=390, height=844, device_scale_factor=2, has_touch=True) as shown:
+    with browser.Opened(
+        chromium, page, width=390, height=844, device_scale_factor=2, has_touch=True
+    ) as shown:
         shown.page.evaluate("document.getElementById('chart-memory').scrollIntoView()")
         shown.page.evaluate("scrollBy(0, -60)")
         save(shown.page.screenshot(), "report-phone.png")

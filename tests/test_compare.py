@@ -31,7 +31,9 @@ def on_a_terminal(command, cwd, columns, environment):
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     env = {**os.environ, "TERM": "xterm-256color", **environment}
     env.pop("COLUMNS", None)
-    process = subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen(
+        command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+    )
     os.close(theirs)
     output = b""
     while True:

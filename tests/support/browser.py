@@ -11,7 +11,9 @@ OPTIONS = ["--no-sandbox", "--disable-background-networking", "--disable-compone
 
 
 def executable():
-    return ASKED or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    return (
+        ASKED or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    )
 
 
 def unavailable_reason():
@@ -41,7 +43,9 @@ class Opened:
         self.context = browser.new_context(viewport={"width": width, "height": height}, **context)
         self.page = self.context.new_page()
         self.complaints, self.requests, self.dialogs = [], [], []
-        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on(
+            "console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None
+        )
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
@@ -58,7 +62,9 @@ class Opened:
 
     def charts(self):
         """Ids of the charts that are shown."""
-        return self.page.evaluate("[...document.querySelectorAll('figure.chart[id]:not([hidden])')].map((f) => f.id)")
+        return self.page.evaluate(
+            "[...document.querySelectorAll('figure.chart[id]:not([hidden])')].map((f) => f.id)"
+        )
 
     def point(self, chart, share):
         """Moves the mouse to a share of a chart's width, and returns what each line says there."""

@@ -26,7 +26,8 @@ CONTAINER = [
     ("container_memory_anon_megabytes", "MB", "gauge", "container", "20000 + 900 * r + 20000.0 * w / n + 90 * noise"),
     ("container_memory_shmem_megabytes", "MB", "gauge", "container", "4000 + 100 * noise"),
     ("container_memory_file_megabytes", "MB", "gauge", "container", "9000 + 800 * noise"),
-    ("container_memory_working_set_megabytes", "MB", "gauge", "container", "26000 + 900 * r + 20000.0 * w / n + 90 * noise"),
+    ("container_memory_working_set_megabytes", "MB", "gauge", "container",
+     "26000 + 900 * r + 20000.0 * w / n + 90 * noise"),
     ("container_memory_limit_level_working_set_megabytes", "MB", "gauge", "container",
      "26000 + 900 * r + 20000.0 * w / n + 90 * noise"),
     ("container_memory_limit_megabytes", "MB", "constant", "container", "68719.476736"),
@@ -61,26 +62,33 @@ NODE = [
 ]
 # Nobody draws these: as many as a real record has beside the others.
 OTHERS = [
-    (f"mount_other{n}_available_megabytes", "MB", "gauge", "mount", f"{n} * 1000 + 50 * noise") for n in range(34)
+    (f"mount_other{n}_available_megabytes", "MB", "gauge", "mount", f"{n} * 1000 + 50 * noise")
+    for n in range(34)
 ]
 
 
 def schema(rankscope, directory):
     """The tables of a record, as the program makes them."""
     subprocess.run(
-        [str(rankscope), "run", "--no-gpu", "--store", str(directory), "--", "true"], check=True, capture_output=True
+        [str(rankscope), "run", "--no-gpu", "--store", str(directory), "--", "true"],
+        check=True,
+        capture_output=True,
     )
     (record,) = Path(directory).glob("*/*.sqlite")
     with sqlite3.connect(record) as db:
         made = [row[0] for row in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
-        pragmas = {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")}
+        pragmas = {
+            name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")
+        }
     return made, pragmas
 
 
 class Made:
     """One record. `names`: the rest of what stands in it and others chose."""
 
-    def __init__(self, tables, path, rank, world, *, windows, slow=3, exit_code=0, names=None, gpu=True, others=True):
+    def __init__(
+        self, tables, path, rank, world, *, windows, slow=3, exit_code=0, names=None, gpu=True, others=True
+    ):
         names = names or {}
         made, pragmas = tables
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +119,8 @@ class Made:
             source = names.get("source", f"/sys/fs/cgroup/made/{name}")
             level = names.get("level", "/kubepods/pod7/c1") if scope == "container" else None
             db.execute(
-                "INSERT INTO origin VALUES (NULL, ?, ?, 0, ?, ?, ?, NULL)", (at, self.start, identity, source, level)
+                "INSERT INTO origin VALUES (NULL, ?, ?, 0, ?, ?, ?, NULL)",
+                (at, self.start, identity, source, level),
             )
         expressions = " ".join(
             f"WHEN {at} THEN {text.format(slow=slow)}" for at, (*_, text) in enumerate(series, 1)
@@ -153,11 +162,16 @@ class Made:
         )
         for kind, unix_ms, detail in names.get("events", []):
             boottime_ns = (unix_ms - self.start) * 1_000_000
-            db.execute("INSERT INTO event VALUES (NULL, ?, ?, ?, ?)", (unix_ms, boottime_ns, kind, json.dumps(detail)))
+            db.execute(
+                "INSERT INTO event VALUES (NULL, ?, ?, ?, ?)",
+                (unix_ms, boottime_ns, kind, json.dumps(detail)),
+            )
         for name, reason, detail in names.get("missing", []):
             unit = ("MB", "gauge", "node")
             db.execute("INSERT INTO series VALUES (NULL, ?, ?, ?, ?, 'all')", (name, *unit))
-            db.execute("INSERT INTO missing SELECT NULL, max(id), ?, ?, 0, NULL FROM series", (reason, detail))
+            db.execute(
+                "INSERT INTO missing SELECT NULL, max(id), ?, ?, 0, NULL FROM series", (reason, detail)
+            )
         db.commit()
         db.close()
 

@@ -29,6 +29,8 @@ pub struct RankRow {
     pub last_unix_ms: Option<i64>,
 }
 
+const CPU: [&str; 2] = ["container_cpu_usage_cores", "process_cpu_cores"];
+
 pub fn rows(material: &Material) -> Vec<RankRow> {
     let tracks = &material.tracks;
     let mut rows: Vec<RankRow> = material
@@ -36,9 +38,14 @@ pub fn rows(material: &Material) -> Vec<RankRow> {
         .iter()
         .map(|rank| {
             let of = Of { tracks, track: rank.track, rank: rank.id };
-            let recorded = material.recorded.iter().find(|one| one.rank == rank.id);
+            let many = of.is_one_of_many();
+            let recorded = material.recorded.iter().find(|one| one.rank == rank.id && !many);
             let megabytes = |value: Option<f64>| value.map(|v| v * 1e6);
-            let peak = USED.into_iter().find_map(|name| of.line(name)).map(highest);
+            let (memory, cpu): (&[&str], &[&str]) = match many {
+                true => (&USED[2..], &CPU[1..]),
+                false => (&USED, &CPU),
+            };
+            let peak = of.first(memory).map(highest);
             RankRow {
                 rank: rank.id,
                 node: rank.node.clone(),
@@ -46,12 +53,9 @@ pub fn rows(material: &Material) -> Vec<RankRow> {
                 ended_unix_ms: rank.ended_unix_ms,
                 reason: rank.reason,
                 memory_peak_bytes: recorded.and_then(|one| one.peak.used).or(megabytes(peak)),
-                memory_limit_bytes: megabytes(of.line(LIMIT).and_then(last)),
-                cpu_cores: ["container_cpu_usage_cores", "process_cpu_cores"]
-                    .into_iter()
-                    .find_map(|name| of.line(name))
-                    .and_then(mean),
-                cpu_limit_cores: of.line("container_cpu_limit_cores").and_then(last),
+                memory_limit_bytes: megabytes(of.line(LIMIT).filter(|_| !many).and_then(last)),
+                cpu_cores: of.first(cpu).and_then(mean),
+                cpu_limit_cores: of.line("container_cpu_limit_cores").filter(|_| !many).and_then(last),
                 throttled_percentage: of.line("container_cpu_throttled_periods_percentage").and_then(mean),
                 gpu_utilization_percentage: of.gpus("gpu_<i>_utilization_percentage"),
                 gpu_power_watts: of.gpus("gpu_<i>_power_usage_watts"),
@@ -82,8 +86,19 @@ impl<'a> Of<'a> {
         own_lines.chain(others).filter(move |line| line.rank.is_none_or(|of| of == rank))
     }
 
+    /// Of its own processes, else of what it is in.
     fn line(&self, name: &str) -> Option<&'a Line> {
-        self.lines().find(|line| line.series == name)
+        let named = || self.lines().filter(|line| line.series == name);
+        named().find(|line| line.rank.is_some()).or_else(|| named().next())
+    }
+
+    /// A recorder above several ranks: what the container uses is not this rank's.
+    fn is_one_of_many(&self) -> bool {
+        self.tracks.get(self.track).is_some_and(|track| track.ranks.len() > 1)
+    }
+
+    fn first(&self, names: &[&str]) -> Option<&'a Line> {
+        names.iter().find_map(|name| self.line(name))
     }
 
     fn gpus(&self, pattern: &str) -> Option<f64> {

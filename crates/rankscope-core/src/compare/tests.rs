@@ -71,3 +71,31 @@ fn a_gain_is_told_in_steps_and_else_with_care() {
     let changed = changes(&slow, &fast);
     assert_eq!(changed[1].percentage, Some(50.0));
 }
+
+#[test]
+fn below_a_launcher_each_rank_has_its_own_processes() {
+    use crate::report::{Line, Material, Rank, Track, Value};
+    use crate::series::{Kind, Scope};
+
+    let line = |series: &str, rank, value| Line {
+        series: series.to_owned(),
+        rank,
+        kind: Kind::Gauge,
+        scope: Scope::Process,
+        identity: None,
+        values: vec![Some(Value::of_one(value))],
+    };
+    let lines = vec![
+        line("container_memory_working_set_megabytes", None, 900.0),
+        line("process_rss_megabytes", None, 800.0),
+        line("process_rss_megabytes", Some(0), 300.0),
+        line("process_rss_megabytes", Some(1), 500.0),
+        line("process_cpu_cores", None, 3.0),
+        line("process_cpu_cores", Some(1), 2.0),
+    ];
+    let track = Track { ranks: vec![0, 1], times: vec![1], lines, ..Track::default() };
+    let ranks = vec![Rank { id: 0, ..Rank::default() }, Rank { id: 1, ..Rank::default() }];
+    let rows = rows(&Material { tracks: vec![track], ranks, ..Material::default() });
+    assert_eq!((rows[0].memory_peak_bytes, rows[1].memory_peak_bytes), (Some(300e6), Some(500e6)));
+    assert_eq!(rows[1].cpu_cores, Some(2.0));
+}
