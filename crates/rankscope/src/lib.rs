@@ -23,6 +23,7 @@ pub mod recorded;
 pub mod report;
 pub mod sampler;
 pub mod sources;
+pub mod stacks;
 pub mod store;
 pub mod subject;
 pub mod supervise;
