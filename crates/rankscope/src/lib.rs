@@ -23,6 +23,7 @@ pub mod recorded;
 pub mod report;
 pub mod sampler;
 pub mod sources;
+pub mod stacks;
 pub mod store;
 pub mod subject;
 pub mod supervise;
@@ -161,6 +162,7 @@ fn record_config(args: RecordArgs, json: bool, verbose: bool) -> record::Config 
         interval: Duration::from_secs_f64(args.interval),
         window: Duration::from_secs_f64(args.window),
         options: Options { mounts: args.mount, pss: args.pss, no_gpu: args.no_gpu, ..Options::default() },
+        stacks: args.stacks,
         grace: Duration::from_secs_f64(args.grace),
         mlflow: mlflow_options(args.mlflow),
         json,
