@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rankscope_core::deliver::election::hash;
 use rankscope_core::ranks;
@@ -17,6 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::env_vars;
 use crate::store::is_on_local;
+
+const LITTER_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 pub struct Board {
     directory: PathBuf,
@@ -55,6 +58,7 @@ impl Board {
     }
 
     fn join_in(directory: &Path, key: &str) -> io::Result<Board> {
+        sweep(directory);
         let prefix = format!("rankscope-{}-", hash(key));
         // Pids are not unique where containers share the directory.
         let path = directory.join(format!("{prefix}by-{:016x}", fastrand::u64(..)));
@@ -138,6 +142,32 @@ impl Board {
     }
 }
 
+/// Removes what jobs left here whose recorders were all killed, once nothing of them is locked or younger than a day.
+fn sweep(directory: &Path) {
+    let mut jobs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if let Some(rest) = name.to_str().and_then(|name| name.strip_prefix("rankscope-")) {
+            let job = rest.split('-').next().unwrap_or_default().to_owned();
+            jobs.entry(job).or_default().push(entry.path());
+        }
+    }
+    let is_litter = |path: &PathBuf| {
+        let age = std::fs::symlink_metadata(path)
+            .ok()
+            .filter(std::fs::Metadata::is_file)?
+            .modified()
+            .ok()?
+            .elapsed();
+        (age.is_ok_and(|age| age > LITTER_AFTER) && lock(&File::open(path).ok()?).is_ok()).then_some(())
+    };
+    for files in jobs.into_values().filter(|files| files.iter().all(|path| is_litter(path).is_some())) {
+        for path in files {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
 /// In a directory like /tmp the kernel may refuse O_CREAT on a file of another user, so it is only opened.
 fn open(path: &Path) -> io::Result<File> {
     match File::open(path) {
@@ -189,6 +219,37 @@ mod tests {
         let others = second.others();
         assert_eq!((others.len(), others[0].ranks.as_str(), others[0].is_alive), (1, "0", false));
         assert!(second.hold("node:a"));
+    }
+
+    #[test]
+    fn what_killed_jobs_left_goes_after_a_day() {
+        let dir = tempfile::tempdir().unwrap();
+        let age = |path: &Path| {
+            let old = std::time::SystemTime::now() - LITTER_AFTER * 2;
+            File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
+        };
+        let mut alive = Board::join_in(dir.path(), "alive").unwrap();
+        let mut killed = Board::join_in(dir.path(), "killed").unwrap();
+        assert!(alive.hold("node:a") && killed.hold("node:a"));
+        let files = |board: &Board| [board.files("by-"), board.files("of-")].concat();
+        let of_alive = files(&alive);
+        let of_killed = files(&killed);
+        let gpu = dir.path().join("rankscope-0123456789abcdef.lock");
+        std::fs::write(&gpu, "").unwrap();
+        let others = dir.path().join("someone-else");
+        std::fs::write(&others, "").unwrap();
+        of_alive.iter().chain(&of_killed[..1]).chain([&gpu, &others]).for_each(|path| age(path));
+        drop(killed);
+        alive.held.clear();
+        sweep(dir.path());
+        assert!(
+            of_alive.iter().chain(&of_killed).chain([&others]).all(|path| path.exists()),
+            "one is young, one locked"
+        );
+        assert!(!gpu.exists());
+        age(&of_killed[1]);
+        sweep(dir.path());
+        assert!(of_alive.iter().all(|path| path.exists()) && !of_killed.iter().any(|path| path.exists()));
     }
 
     #[test]
