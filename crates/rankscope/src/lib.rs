@@ -6,6 +6,7 @@ pub mod ceiling;
 pub mod cli;
 pub mod clock;
 pub mod commands;
+pub mod diagnose;
 pub mod earlier;
 pub mod ending;
 pub mod env_vars;

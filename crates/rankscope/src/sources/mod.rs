@@ -38,6 +38,8 @@ pub struct Options {
     pub mounts: Vec<MountOption>,
     pub pss: bool,
     pub no_gpu: bool,
+    /// GPUs are read oftener, and more of them.
+    pub diagnosis: bool,
     /// What ties several recorders of a job together, so that one of them writes what they share.
     pub job: Option<String>,
     pub ranks_below: RanksBelow,

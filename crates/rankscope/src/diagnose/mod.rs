@@ -1,0 +1,20 @@
+//! What `diagnose` looks at: a live job for a window of time, a record, or a run → observations. It judges nothing.
+
+mod caches;
+mod context;
+mod gaps;
+mod gpus;
+mod marking;
+mod members;
+mod mounts;
+mod python;
+mod ranks;
+mod reclaim;
+mod slots;
+mod surroundings;
+pub mod target;
+mod threads;
+mod variables;
+mod window;
+
+pub use window::{Request, Seen, Watched, watch};
