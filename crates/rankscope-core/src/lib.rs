@@ -10,6 +10,7 @@
 //! ```
 
 pub mod audit;
+pub mod catalogue;
 pub mod cgroup;
 pub mod deliver;
 pub mod diagnose;
