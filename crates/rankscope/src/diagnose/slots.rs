@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rankscope_core::diagnose::observations::Series;
+use rankscope_core::diagnose::observations::{Observations, Series};
 
 /// Two periods of a CPU quota; GPUs answer a little oftener.
 const USUAL: f64 = 0.2;
@@ -73,10 +73,45 @@ impl Rate {
         Some(value.checked_sub(before)? as f64 / elapsed)
     }
 
-    /// What comes next is a first reading again.
-    pub fn forget(&mut self) {
-        self.0 = None;
+}
+
+/// Every course gets as many slots as the window has.
+pub fn fill_up(seen: &mut Observations) {
+    let slots = seen.slots;
+    let fill = |series: &mut Series| series.resize(slots, None);
+    for p in &mut seen.processes {
+        let all = [&mut p.cpu, &mut p.cpu_wanted, &mut p.read, &mut p.written, &mut p.storage_read];
+        all.into_iter().chain([&mut p.storage_written, &mut p.major_faults]).for_each(fill);
+        for thread in &mut p.seen_threads {
+            [&mut thread.on_cpu, &mut thread.run_delay].into_iter().for_each(fill);
+            thread.state.resize(slots, None);
+        }
     }
+    for g in &mut seen.gpus {
+        let all = [&mut g.utilization, &mut g.power, &mut g.memory, &mut g.memory_controller, &mut g.sm_clock];
+        all.into_iter().chain([&mut g.pcie_receive, &mut g.pcie_transmit]).for_each(fill);
+        g.clock_events.resize(slots, None);
+    }
+    let (c, n, w) = (&mut seen.container, &mut seen.node, &mut seen.network);
+    let all = [
+        &mut c.cpu,
+        &mut c.throttled,
+        &mut c.cpu_pressure,
+        &mut c.io_pressure,
+        &mut c.memory_pressure,
+        &mut c.memory,
+        &mut c.refaults,
+        &mut c.memory_high,
+        &mut c.swapped_in,
+        &mut n.cpu,
+        &mut n.iowait,
+        &mut n.cpu_pressure,
+        &mut n.io_pressure,
+        &mut w.receive,
+        &mut w.transmit,
+        &mut w.rdma,
+    ];
+    all.into_iter().for_each(fill);
 }
 
 #[cfg(test)]

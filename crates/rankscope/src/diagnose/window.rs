@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
-use rankscope_core::diagnose::observations::{Observations, Process, Series};
+use rankscope_core::diagnose::observations::{Observations, Process};
 use rankscope_core::gpu;
+use rankscope_core::ranks::Place;
 use rankscope_core::rate::{Running, rates};
 use rankscope_core::reading::Readings;
 use rankscope_core::sample::Sample;
@@ -15,10 +16,11 @@ use super::marking::Marking;
 use super::members::Members;
 use super::ranks::{self, Signs};
 use super::reclaim::Reclaim;
+use super::sampling::Sampling;
 use super::slots::{Clock, Slots};
 use super::target::Looked;
 use super::variables::Variables;
-use super::{caches, gaps, mounts, surroundings};
+use super::{caches, gaps, mounts, slots, surroundings};
 use crate::ceiling::cpu_ceiling;
 use crate::clock;
 use crate::machine::Machine;
@@ -45,8 +47,9 @@ pub struct Seen {
 /// A window that is over.
 pub struct Watched {
     pub observations: Observations,
-    /// CPU seconds of ours.
+    /// CPU seconds of ours, and those of them that stacks took.
     pub cpu_s: f64,
+    pub stacks_cpu_s: f64,
     /// The job ended before the window did.
     pub ended: bool,
 }
@@ -82,8 +85,8 @@ pub fn watch(
         tell(window.so_far(slot));
     }
     let slots = Slots { count: done, ..slots };
-    let observations = window.finish(slots);
-    Ok(Watched { observations, cpu_s: own_cpu_s() - cpu_before, ended })
+    let (observations, stacks_cpu_s) = window.finish(slots);
+    Ok(Watched { observations, cpu_s: own_cpu_s() - cpu_before, stacks_cpu_s, ended })
 }
 
 struct Window {
@@ -96,6 +99,7 @@ struct Window {
     gpus: Gpus,
     reclaim: Option<Reclaim>,
     marking: Marking,
+    stacks: Sampling,
     /// Of Python processes.
     variables: HashMap<u32, Variables>,
     seen: Observations,
@@ -120,6 +124,7 @@ impl Window {
             gpus: Gpus::default(),
             reclaim,
             marking: Marking::new(clock::boottime_ns()),
+            stacks: Sampling::new(request.length, cx.clock.start_instant()),
             variables: HashMap::new(),
             seen: Observations { started_unix_ms: clock::unix_ms(), ..Observations::default() },
             started: SystemTime::now(),
@@ -128,9 +133,8 @@ impl Window {
     }
 
     fn read(&mut self, slot: usize) {
-        for pid in self.members.read(&mut self.cx, slot) {
-            self.look_at_new(pid);
-        }
+        let new = self.members.read(&mut self.cx, slot);
+        new.iter().for_each(|pid| self.look_at_new(*pid));
         let sample = self.sources.read();
         rates(self.previous.as_ref(), &sample, &mut self.running, &mut self.readings);
         for reading in &self.readings.present {
@@ -142,6 +146,9 @@ impl Window {
             reclaim.read(&mut self.cx, slot, &mut self.seen.container);
         }
         self.marking.read(self.cx.clock.now_s());
+        if !new.is_empty() {
+            self.sample_stacks();
+        }
         if self.previous.is_none() {
             self.constants(&sample, &alive);
         }
@@ -155,6 +162,22 @@ impl Window {
         let variables = Variables::of(&self.cx.machine, pid);
         self.marking.follow(pid, &variables);
         self.variables.insert(pid, variables);
+    }
+
+    /// Those that train oftener than their workers, as far as it is known by now who does.
+    fn sample_stacks(&mut self) {
+        let mut processes: Vec<Process> = self
+            .members
+            .alive()
+            .map(|p| Process { pid: p.pid, parent: p.parent, name: p.name.clone(), python: p.python, ..Process::default() })
+            .collect();
+        let places = self.places();
+        let ranks = ranks::assign(&mut processes, &Signs { places: &places, gpu_users: &self.gpus.users() });
+        self.stacks.follow(&processes, &ranks);
+    }
+
+    fn places(&self) -> HashMap<u32, Place> {
+        self.variables.iter().map(|(pid, v)| (*pid, v.place())).collect()
     }
 
     fn constants(&mut self, sample: &Sample, alive: &[u32]) {
@@ -179,7 +202,9 @@ impl Window {
         }
     }
 
-    fn finish(mut self, slots: Slots) -> Observations {
+    /// And the CPU seconds that stacks took.
+    fn finish(mut self, slots: Slots) -> (Observations, f64) {
+        let (stacks, stacks_cpu_s) = self.stacks.finish();
         let alive: Vec<&Process> = self.members.alive().collect();
         let by_ticks = alive.iter().any(|p| !self.cx.machine.exists(&format!("/proc/{}/schedstat", p.pid)));
         let alive: Vec<u32> = alive.iter().map(|p| p.pid).collect();
@@ -190,12 +215,13 @@ impl Window {
         for pid in alive.iter().filter(|pid| self.variables.contains_key(pid)).copied().collect::<Vec<_>>() {
             self.variables.insert(pid, Variables::of(&self.cx.machine, pid));
         }
+        let places = self.places();
         let mut seen = self.seen;
+        seen.stacks = stacks;
         seen.missing = gaps::of_surroundings(&self.readings);
         seen.missing.extend(gaps::of_processes(&self.members, by_ticks));
         seen.processes = self.members.finish(&mut self.cx);
         (seen.slot_seconds, seen.slots) = (slots.seconds, slots.count);
-        let places = self.variables.iter().map(|(pid, v)| (*pid, v.place())).collect();
         let gpu_users = self.gpus.users();
         seen.ranks = ranks::assign(&mut seen.processes, &Signs { places: &places, gpu_users: &gpu_users });
         let devices = self.previous.as_ref().map(|s| s.gpus.all()).unwrap_or_default();
@@ -209,8 +235,8 @@ impl Window {
             seen.missing.extend(gaps::of_gpus(&sample.gpus, &seen));
         }
         seen.marks = self.marking.finish(&seen.processes, seen.ranks.len());
-        fill_up(&mut seen);
-        seen
+        slots::fill_up(&mut seen);
+        (seen, stacks_cpu_s)
     }
 }
 
@@ -241,45 +267,6 @@ fn give_gpus(seen: &mut Observations, gpus: &Gpus, devices: &[gpu::Gpu], variabl
         };
         rank.gpus = devices.iter().filter(is_own).map(|d| d.label.to_string()).collect();
     }
-}
-
-/// Every course gets as many slots as the window has.
-fn fill_up(seen: &mut Observations) {
-    let slots = seen.slots;
-    let fill = |series: &mut Series| series.resize(slots, None);
-    for p in &mut seen.processes {
-        let all = [&mut p.cpu, &mut p.cpu_wanted, &mut p.read, &mut p.written, &mut p.storage_read];
-        all.into_iter().chain([&mut p.storage_written, &mut p.major_faults]).for_each(fill);
-        for thread in &mut p.seen_threads {
-            [&mut thread.on_cpu, &mut thread.run_delay].into_iter().for_each(fill);
-            thread.state.resize(slots, None);
-        }
-    }
-    for g in &mut seen.gpus {
-        let all = [&mut g.utilization, &mut g.power, &mut g.memory, &mut g.memory_controller, &mut g.sm_clock];
-        all.into_iter().chain([&mut g.pcie_receive, &mut g.pcie_transmit]).for_each(fill);
-        g.clock_events.resize(slots, None);
-    }
-    let (c, n, w) = (&mut seen.container, &mut seen.node, &mut seen.network);
-    let all = [
-        &mut c.cpu,
-        &mut c.throttled,
-        &mut c.cpu_pressure,
-        &mut c.io_pressure,
-        &mut c.memory_pressure,
-        &mut c.memory,
-        &mut c.refaults,
-        &mut c.memory_high,
-        &mut c.swapped_in,
-        &mut n.cpu,
-        &mut n.iowait,
-        &mut n.cpu_pressure,
-        &mut n.io_pressure,
-        &mut w.receive,
-        &mut w.transmit,
-        &mut w.rdma,
-    ];
-    all.into_iter().for_each(fill);
 }
 
 /// Of all our threads.
