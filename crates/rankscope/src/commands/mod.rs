@@ -1,6 +1,7 @@
 //! One function a command.
 
 pub mod audit;
+pub mod diagnose;
 pub mod doctor;
 pub mod measure;
 pub mod postmortem;

@@ -45,6 +45,6 @@ fn ranks(config: &Config) -> Result<Vec<Recorded>, String> {
 }
 
 /// MLflow's are 32 hexadecimal digits; other servers have their own.
-fn is_run_id(text: &str) -> bool {
+pub fn is_run_id(text: &str) -> bool {
     text.len() >= 8 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }

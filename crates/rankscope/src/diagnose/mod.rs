@@ -21,4 +21,5 @@ mod threads;
 mod variables;
 mod window;
 
+pub use variables::run_of;
 pub use window::{Request, Seen, Watched, watch};

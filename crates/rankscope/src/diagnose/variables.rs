@@ -68,6 +68,11 @@ impl Variables {
     }
 }
 
+/// The MLflow run that the process writes into, as far as it was started with one.
+pub fn run_of(machine: &Machine, pid: u32) -> Option<String> {
+    Variables::of(machine, pid).get("MLFLOW_RUN_ID").map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
