@@ -44,8 +44,10 @@ fn try_to(run: &Run, verdict: &str, json: &[u8]) -> Result<(), Error> {
     let mut client = Client::new(&run.settings)?;
     client.set_timeout(TIMEOUT);
     let known = client.get_run(&run.id)?;
-    let value = verdict.chars().take(TAG_CHARACTERS).collect();
-    client.set_tag(&run.id, &Tag { key: TAG.to_owned(), value })?;
+    let value: String = verdict.chars().take(TAG_CHARACTERS).collect();
+    if let Ok(tag) = Tag::new(TAG, &value) {
+        client.set_tag(&run.id, &tag)?;
+    }
     match client.upload_artifact(&known, ARTIFACT, json)? {
         Upload::Done => {}
         Upload::NoProxy(scheme) => printer::say(&format!(
