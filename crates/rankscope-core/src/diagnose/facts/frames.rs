@@ -1,0 +1,150 @@
+//! What the interpreter's own modules on a stack say about a wait. Only the standard library is recognised here, by its
+//! place on disk and its modules' names: what a program calls its functions and files means nothing.
+
+use super::super::observations::Frame;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    Data,
+    Lock,
+    Socket,
+    Child,
+    Events,
+}
+
+/// The module's path below the library's folder; `None`: not the standard library's.
+pub fn stdlib(file: &str) -> Option<&str> {
+    if let Some(frozen) = file.strip_prefix("<frozen ") {
+        return Some(frozen.trim_end_matches('>'));
+    }
+    // …/lib/python3.12/queue.py, …/python313.zip/queue.py; never what lies in the folders for packages.
+    let at = ["/lib/python3.", "/lib64/python3.", "/lib/python313", "/python3"]
+        .iter()
+        .find_map(|p| file.rfind(p))?;
+    let (version, rest) =
+        file[at + 1..].trim_start_matches("lib/").trim_start_matches("lib64/").split_once('/')?;
+    let named = version.strip_prefix("python3")?;
+    let named = named.trim_end_matches(".zip").trim_start_matches('.').trim_end_matches('t');
+    let digits = named.bytes().all(|b| b.is_ascii_digit());
+    (digits && !rest.starts_with("site-packages/") && !rest.starts_with("dist-packages/")).then_some(rest)
+}
+
+/// Frames of the interpreter at the leaf's end: (module, function).
+fn leaf_chain<'a>(stack: &'a [&Frame]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    stack.iter().map_while(|f| Some((stdlib(&f.file)?, name(&f.function))))
+}
+
+/// Without the class that newer interpreters put before it.
+fn name(function: &str) -> &str {
+    function.rsplit('.').next().unwrap_or(function)
+}
+
+/// What the interpreter waits for at the leaf, if it does. The outermost module that says so decides: a queue waits in
+/// a condition, a connection in a selector.
+pub fn wait(stack: &[&Frame]) -> Option<Wait> {
+    leaf_chain(stack).filter_map(|(module, function)| wait_of(module, function)).last()
+}
+
+fn wait_of(module: &str, function: &str) -> Option<Wait> {
+    let is = |names: &[&str]| names.contains(&function);
+    match module {
+        "queue.py" | "multiprocessing/queues.py" => match function {
+            "get" => Some(Wait::Data),
+            "put" | "join" => Some(Wait::Lock),
+            _ => None,
+        },
+        "multiprocessing/connection.py" | "multiprocessing/pool.py" | "multiprocessing/managers.py"
+            if is(&[
+                "wait",
+                "poll",
+                "_poll",
+                "recv",
+                "recv_bytes",
+                "_recv",
+                "_recv_bytes",
+                "get",
+                "next",
+                "_callmethod",
+            ]) =>
+        {
+            Some(Wait::Data)
+        }
+        "concurrent/futures/_base.py"
+            if is(&["result", "exception", "wait", "as_completed", "result_iterator"]) =>
+        {
+            Some(Wait::Data)
+        }
+        "threading.py"
+            if is(&["wait", "wait_for", "acquire", "join", "_wait_for_tstate_lock", "__enter__"]) =>
+        {
+            Some(Wait::Lock)
+        }
+        "multiprocessing/synchronize.py" => Some(Wait::Lock),
+        "multiprocessing/popen_fork.py" if is(&["poll", "wait"]) => Some(Wait::Child),
+        "multiprocessing/process.py" if function == "join" => Some(Wait::Child),
+        "subprocess.py"
+            if is(&["wait", "_wait", "_try_wait", "communicate", "_communicate", "call", "run"]) =>
+        {
+            Some(Wait::Child)
+        }
+        "socket.py" | "ssl.py" | "http/client.py" | "ftplib.py" => Some(Wait::Socket),
+        "selectors.py" if is(&["select", "poll"]) => Some(Wait::Events),
+        "asyncio/base_events.py" | "socketserver.py" | "code.py" | "cmd.py" | "codeop.py" | "sched.py" => {
+            Some(Wait::Events)
+        }
+        _ => None,
+    }
+}
+
+/// An import is under way: its machinery is on the stack, and nothing called it from the code that it ran.
+pub fn imports(stack: &[&Frame]) -> bool {
+    stack.iter().filter_map(|f| stdlib(&f.file)).any(|m| m.starts_with("importlib._bootstrap"))
+}
+
+/// A process is being started.
+pub fn spawns(stack: &[&Frame]) -> bool {
+    leaf_chain(stack).any(|(module, function)| match module {
+        "multiprocessing/popen_fork.py"
+        | "multiprocessing/popen_spawn_posix.py"
+        | "multiprocessing/popen_forkserver.py" => matches!(function, "_launch" | "__init__"),
+        "multiprocessing/process.py" => function == "start",
+        "subprocess.py" => function == "_execute_child",
+        _ => false,
+    })
+}
+
+/// An iterator of the program makes its next element: the language's protocol is on the stack.
+pub fn iterates(stack: &[&Frame]) -> bool {
+    stack
+        .iter()
+        .filter(|f| stdlib(&f.file).is_none())
+        .any(|f| matches!(name(&f.function), "__next__" | "__iter__" | "__getitem__" | "__getitems__"))
+}
+
+/// Native code of the driver that compiles for the GPU: the driver's library, not the program's.
+pub fn compiles(stack: &[&Frame]) -> bool {
+    const LIBRARIES: &[&str] =
+        &["libnvidia-ptxjitcompiler.so", "libnvidia-nvvm.so", "libnvrtc.so", "libnvptxcompiler"];
+    stack.iter().any(|f| {
+        let file = f.file.rsplit('/').next().unwrap_or_default();
+        LIBRARIES.iter().any(|library| file.starts_with(library))
+    })
+}
+
+/// `function (package/file.py:12)`, short enough for a line and without what a user's folders are called.
+pub fn words(frame: &Frame) -> String {
+    format!("`{}` ({}:{})", frame.function, short(&frame.file), frame.line)
+}
+
+pub fn short(file: &str) -> &str {
+    for folder in ["/site-packages/", "/dist-packages/"] {
+        if let Some(at) = file.rfind(folder) {
+            return &file[at + folder.len()..];
+        }
+    }
+    if let Some(module) = stdlib(file) {
+        return module;
+    }
+    let mut slashes = file.rmatch_indices('/').map(|(at, _)| at);
+    slashes.nth(1).map_or(file, |at| &file[at + 1..])
+}
