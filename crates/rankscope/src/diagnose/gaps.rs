@@ -27,7 +27,17 @@ pub fn missing(what: &str, reason: impl Into<String>, remedy: Option<&str>) -> M
 pub fn of_surroundings(readings: &Readings) -> Vec<Missing> {
     let gap = |named: &Named| readings.missing.iter().find(|m| std::ptr::eq(m.series, named)).map(|m| &m.gap);
     let known = WHAT.iter().filter_map(|(named, what)| Some((*what, gap(named)?)));
-    known.filter(|(_, gap)| gap.reason != Reason::NoLimitVisible).map(|(what, gap)| told(what, gap)).collect()
+    let mut found: Vec<Missing> = Vec::new();
+    for (what, gap) in known {
+        match gap.reason {
+            Reason::NoLimitVisible => {}
+            // One cause, whatever is not seen for it.
+            Reason::NotAContainer if found.iter().any(|m| m.what == "cgroup") => {}
+            Reason::NotAContainer => found.push(missing("cgroup", &*gap.detail, None)),
+            _ => found.push(told(what, gap)),
+        }
+    }
+    found
 }
 
 fn told(what: &str, gap: &Gap) -> Missing {
@@ -40,10 +50,12 @@ fn told(what: &str, gap: &Gap) -> Missing {
     missing(what, &*gap.detail, remedy)
 }
 
-/// GPUs without a list, and values that a GPU never had.
-pub fn of_gpus(gpus: &Gpus, seen: &Observations) -> Vec<Missing> {
+/// GPUs without a list, and values that a GPU never had. `holds_one`: a process of the job has a GPU open.
+pub fn of_gpus(gpus: &Gpus, seen: &Observations, holds_one: bool) -> Vec<Missing> {
     let list = match &gpus.list {
         Ok(list) => list,
+        // A machine without a sign of a GPU has none, and nothing is missing.
+        Err(_) if gpus.expected.is_empty() && !holds_one && seen.gpus.is_empty() => return Vec::new(),
         Err(gap) if seen.gpus.is_empty() => return vec![told("gpu", gap)],
         Err(gap) => return vec![missing("gpu", format!("since some time: {}", gap.detail), None)],
     };

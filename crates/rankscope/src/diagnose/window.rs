@@ -25,6 +25,7 @@ use crate::ceiling::cpu_ceiling;
 use crate::clock;
 use crate::machine::Machine;
 use crate::sources::gpu::{Environment, seen_by};
+use crate::sources::process::open_files;
 use crate::sources::{Options, Sources, Target};
 
 pub struct Request {
@@ -109,7 +110,10 @@ struct Window {
 impl Window {
     fn new(request: &Request) -> Window {
         let target = Target::Around(request.looked.anchor);
-        let options = Options { target, no_gpu: request.no_gpu, diagnosis: true, ..Options::default() };
+        // Each slot shall have a round.
+        let rounds = Duration::from_secs_f64(Slots::of(request.length).seconds.min(1.0) * 0.75);
+        let options =
+            Options { target, no_gpu: request.no_gpu, closer_gpus: Some(rounds), ..Options::default() };
         let sources = Sources::new(Machine::live(), options, None);
         sources.wait_for_gpus(GPUS);
         let mut cx = Context::new(Machine::live(), Clock::start());
@@ -232,12 +236,17 @@ impl Window {
         (seen.caches, seen.missing) = (caches, [std::mem::take(&mut seen.missing), unseen].concat());
         seen.gpus = self.gpus.finish();
         if let Some(sample) = &self.previous {
-            seen.missing.extend(gaps::of_gpus(&sample.gpus, &seen));
+            let holds_one = alive.iter().any(|pid| holds_a_gpu(&self.cx.machine, *pid));
+            seen.missing.extend(gaps::of_gpus(&sample.gpus, &seen, holds_one));
         }
         seen.marks = self.marking.finish(&seen.processes, seen.ranks.len());
         slots::fill_up(&mut seen);
         (seen, stacks_cpu_s)
     }
+}
+
+fn holds_a_gpu(machine: &Machine, pid: u32) -> bool {
+    open_files(machine, pid).iter().any(|file| file.starts_with("/dev/nvidia"))
 }
 
 /// By the driver's word; where that says nothing here, by what each rank was started with.

@@ -219,7 +219,7 @@ fn driver(machine: &Machine, options: &Options, device_files: &[String]) -> Driv
         Some(path) => vec![path],
         None => [LIBRARY, WSL_LIBRARY].map(str::to_owned).to_vec(),
     };
-    match Reader::start(names, options.diagnosis) {
+    match Reader::start(names, options.closer_gpus) {
         Ok(reader) => Driver::Thread(reader),
         Err(error) => {
             Driver::Not(Gap::new(Reason::Off, format!("no thread could be started: {error}")), true)

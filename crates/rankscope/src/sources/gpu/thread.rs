@@ -17,8 +17,6 @@ use super::versions;
 
 /// Between rounds, unless the driver is slow: then at most a twentieth of the time is spent in it.
 const EVERY: Duration = Duration::from_millis(200);
-/// For a diagnosis: each of its slots, as long as the usual pause, shall have one.
-const CLOSER_EVERY: Duration = Duration::from_millis(150);
 const PAUSE_PER_ROUND: u32 = 20;
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const FIRST_REOPEN: Duration = Duration::from_secs(1);
@@ -71,8 +69,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// `closer`: for a diagnosis.
-    pub fn start(names: Vec<String>, closer: bool) -> std::io::Result<Reader> {
+    /// `closer`: for a diagnosis, in rounds of this length.
+    pub fn start(names: Vec<String>, closer: Option<Duration>) -> std::io::Result<Reader> {
         let shared = Arc::new(Shared::default());
         let (stop, stopped) = mpsc::channel();
         let theirs = shared.clone();
@@ -105,8 +103,8 @@ struct Open {
     xids_due: Instant,
 }
 
-fn run(names: &[String], closer: bool, shared: &Shared, stopped: &Receiver<()>) {
-    let every = if closer { CLOSER_EVERY } else { EVERY };
+fn run(names: &[String], closer: Option<Duration>, shared: &Shared, stopped: &Receiver<()>) {
+    let every = closer.unwrap_or(EVERY);
     let mut reopen = FIRST_REOPEN;
     let mut open: Option<Open> = None;
     let mut nvml: Option<Nvml> = None;
@@ -114,7 +112,7 @@ fn run(names: &[String], closer: bool, shared: &Shared, stopped: &Receiver<()>) 
     let mut told = false;
     loop {
         let began = Instant::now();
-        let result = read(names, closer, &mut nvml, &mut open, began);
+        let result = read(names, closer.is_some(), &mut nvml, &mut open, began);
         let pause = match &result {
             Ok(slept) => {
                 (reopen, told) = (FIRST_REOPEN, false);
