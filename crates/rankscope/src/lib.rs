@@ -37,7 +37,8 @@ use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
 use commands::{
-    audit, diagnose as diagnosing, doctor, exit, measure, postmortem, reap, record, run, sample, scope, snapshot, sync, watch,
+    audit, diagnose as diagnosing, doctor, exit, measure, postmortem, reap, record, run, sample, scope,
+    snapshot, sync, watch,
 };
 use sources::Options;
 

@@ -59,8 +59,10 @@ impl Requests {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let mut entry = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            let timeout =
-                libc::timespec { tv_sec: left.as_secs() as libc::time_t, tv_nsec: left.subsec_nanos().into() };
+            let timeout = libc::timespec {
+                tv_sec: left.as_secs() as libc::time_t,
+                tv_nsec: left.subsec_nanos().into(),
+            };
             // SAFETY: one entry and the time outlive the call; no mask is given.
             let found = unsafe { libc::ppoll(&raw mut entry, 1, &raw const timeout, std::ptr::null()) };
             if found > 0 || left.is_zero() {

@@ -54,7 +54,8 @@ pub fn diagnose(config: &Config) -> Result<u8, String> {
     }
     let known = |frames: &[&_]| catalogue::remedies(&catalogue, frames);
     let mut diagnosis = judge(&seen.observations, &known);
-    diagnosis.overhead = Overhead { stack_rate_hz: diagnosis.overhead.stack_rate_hz, ..seen.overhead.clone() };
+    diagnosis.overhead =
+        Overhead { stack_rate_hz: diagnosis.overhead.stack_rate_hz, ..seen.overhead.clone() };
     if let Some(path) = &config.flamegraph {
         files::flamegraph(path, &seen.observations)?;
     }
@@ -85,9 +86,14 @@ fn cost(overhead: &Overhead, window_s: f64) -> Vec<String> {
     let Some(all) = overhead.cpu_seconds.filter(|_| window_s > 0.0) else { return Vec::new() };
     let percent = |seconds: f64| format!("{:.2} %", seconds / window_s * 100.0);
     let parts = match (overhead.proc_cpu_seconds, overhead.stacks_cpu_seconds) {
-        (Some(proc), Some(stacks)) => format!(" (/proc and GPU {}, stacks {})", percent(proc), percent(stacks)),
+        (Some(proc), Some(stacks)) => {
+            format!(" (/proc and GPU {}, stacks {})", percent(proc), percent(stacks))
+        }
         _ => String::new(),
     };
-    let line = format!("rankscope itself used {} of one core for {window_s:.0} s{parts}; the job was never paused", percent(all));
+    let line = format!(
+        "rankscope itself used {} of one core for {window_s:.0} s{parts}; the job was never paused",
+        percent(all)
+    );
     vec![String::new(), line]
 }

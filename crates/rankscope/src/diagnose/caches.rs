@@ -44,7 +44,11 @@ struct Found {
 }
 
 /// The caches of these processes, each once. `start`: of the window.
-pub fn of(machine: &Machine, processes: &[(u32, &Variables)], start: SystemTime) -> (Vec<Cache>, Vec<Missing>) {
+pub fn of(
+    machine: &Machine,
+    processes: &[(u32, &Variables)],
+    start: SystemTime,
+) -> (Vec<Cache>, Vec<Missing>) {
     let mut wanted: BTreeMap<String, (Place, Looked)> = BTreeMap::new();
     for (pid, variables) in processes {
         let root = match machine.namespace(&pid.to_string(), "mnt") {
@@ -76,7 +80,10 @@ pub fn of(machine: &Machine, processes: &[(u32, &Variables)], start: SystemTime)
     let end = Instant::now() + MOST_TIME * 2;
     while let Ok((place, found)) = receive.recv_timeout(end.saturating_duration_since(Instant::now())) {
         if found.cut {
-            missing.push(gap(&place, "has too many files to look at all of them: what is said of it is of a part"));
+            missing.push(gap(
+                &place,
+                "has too many files to look at all of them: what is said of it is of a part",
+            ));
         }
         caches.push(cache(place, &found, start));
     }
@@ -128,13 +135,15 @@ fn places(v: &Variables, user: &str) -> Vec<Place> {
     let cuda = cuda.map(|place| Place { size_limit: limit, ..place });
     let triton_home = v.get("TRITON_HOME").map(|dir| format!("{}/.triton/cache", dir.trim_end_matches('/')));
     let triton = given("TRITON_CACHE_DIR").or(triton_home).or_else(|| below_home(".triton/cache"));
-    let inductor = given("TORCHINDUCTOR_CACHE_DIR").unwrap_or_else(|| format!("{temporary}/torchinductor_{user}"));
+    let inductor =
+        given("TORCHINDUCTOR_CACHE_DIR").unwrap_or_else(|| format!("{temporary}/torchinductor_{user}"));
     // JAX keeps none unless it is told where; XLA may be told to write what it compiles.
     let dump = v.get("XLA_FLAGS").and_then(|flags| {
         flags.split_whitespace().find_map(|flag| flag.strip_prefix("--xla_dump_to=")).map(str::to_owned)
     });
     let jax = given("JAX_COMPILATION_CACHE_DIR").or(dump);
-    let jax_off = v.get("JAX_ENABLE_COMPILATION_CACHE").is_some_and(|value| matches!(value, "0" | "false" | "False"));
+    let jax_off =
+        v.get("JAX_ENABLE_COMPILATION_CACHE").is_some_and(|value| matches!(value, "0" | "false" | "False"));
     [
         cuda,
         place("triton", triton, false),
@@ -219,7 +228,9 @@ mod tests {
     #[test]
     fn where_they_are() {
         let paths = |environ: &str| of(environ).into_iter().map(|p| (p.kind, p.path)).collect::<Vec<_>>();
-        let all = |list: &[(&'static str, &str)]| list.iter().map(|(k, p)| (*k, (*p).to_owned())).collect::<Vec<_>>();
+        let all = |list: &[(&'static str, &str)]| {
+            list.iter().map(|(k, p)| (*k, (*p).to_owned())).collect::<Vec<_>>()
+        };
         assert_eq!(
             paths("HOME=/root/"),
             all(&[
@@ -229,7 +240,9 @@ mod tests {
             ])
         );
         assert_eq!(
-            paths("CUDA_CACHE_PATH=/c TRITON_HOME=/t TORCHINDUCTOR_CACHE_DIR=/i JAX_COMPILATION_CACHE_DIR=/x"),
+            paths(
+                "CUDA_CACHE_PATH=/c TRITON_HOME=/t TORCHINDUCTOR_CACHE_DIR=/i JAX_COMPILATION_CACHE_DIR=/x"
+            ),
             all(&[("cuda", "/c"), ("triton", "/t/.triton/cache"), ("inductor", "/i"), ("xla", "/x")])
         );
         assert_eq!(paths("JAX_COMPILATION_CACHE_DIR=gs://bucket").len(), 1);

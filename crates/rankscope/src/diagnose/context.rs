@@ -76,6 +76,10 @@ fn raise_limit() -> u64 {
             return 0;
         }
         let wanted = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
-        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const wanted) == 0 { limit.rlim_max } else { limit.rlim_cur }
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const wanted) == 0 {
+            limit.rlim_max
+        } else {
+            limit.rlim_cur
+        }
     }
 }

@@ -44,7 +44,9 @@ fn told(what: &str, gap: &Gap) -> Missing {
     let remedy = match gap.reason {
         Reason::Denied if what.starts_with("gpu") => None,
         Reason::Denied => Some("run rankscope as the job's user or as root"),
-        Reason::Absent if what == "gpu" => Some("run rankscope where the driver is: in the job's own container"),
+        Reason::Absent if what == "gpu" => {
+            Some("run rankscope where the driver is: in the job's own container")
+        }
         _ => None,
     };
     missing(what, &*gap.detail, remedy)
@@ -87,7 +89,11 @@ pub fn of_processes(members: &Members, by_ticks: bool) -> Vec<Missing> {
         found.push(missing("processes.io", "/proc/<pid>/io of some processes may not be read", Some(user)));
     }
     if members.left_out > 0 {
-        found.push(missing("processes", format!("{} processes beyond the first 1024 were not looked at", members.left_out), None));
+        found.push(missing(
+            "processes",
+            format!("{} processes beyond the first 1024 were not looked at", members.left_out),
+            None,
+        ));
     }
     if by_ticks {
         let reason = "this kernel has no schedstat: CPU time of threads is known in steps of 10 ms, and what they wait \

@@ -83,7 +83,10 @@ impl Gpus {
     /// Percent, so far.
     pub fn mean_utilization(&self) -> Option<f64> {
         let mut sum = gpu::Sum::default();
-        self.list.iter().flat_map(|c| c.seen.utilization.iter().flatten()).for_each(|p| sum.add(f64::from(*p)));
+        self.list
+            .iter()
+            .flat_map(|c| c.seen.utilization.iter().flatten())
+            .for_each(|p| sum.add(f64::from(*p)));
         sum.mean()
     }
 
@@ -108,7 +111,8 @@ impl Course {
         put(&mut seen.sm_clock, slot, number(&gpu.sm_clock));
         seen.power_limit = number(&gpu.power_limit).map(|v| v as f32).or(seen.power_limit);
         seen.max_sm_clock = number(&gpu.max_sm_clock).map(|v| v as f32).or(seen.max_sm_clock);
-        let spaces: Vec<&gpu::Space> = gpu.memory.iter().filter_map(|m| m.space.value.as_ref().ok()).collect();
+        let spaces: Vec<&gpu::Space> =
+            gpu.memory.iter().filter_map(|m| m.space.value.as_ref().ok()).collect();
         if !spaces.is_empty() {
             let sum = |of: fn(&gpu::Space) -> u64| spaces.iter().map(|s| of(s)).sum::<u64>() as f64 / 1e6;
             put(&mut seen.memory, slot, Some(sum(|s| s.taken)));
@@ -162,7 +166,12 @@ impl Course {
                 Some(at) => at,
                 None if self.users.len() >= MOST => continue,
                 None => {
-                    let new = GpuProcess { pid: process.pid, graphics: process.graphics, ours, ..GpuProcess::default() };
+                    let new = GpuProcess {
+                        pid: process.pid,
+                        graphics: process.graphics,
+                        ours,
+                        ..GpuProcess::default()
+                    };
                     self.users.push(User { process: new, own: None, utilization: gpu::Sum::default() });
                     self.users.len() - 1
                 }
@@ -183,13 +192,17 @@ impl Course {
 
     fn utilization_of_users(&mut self, found: &[(u32, f64)]) {
         for user in &mut self.users {
-            let of_user: Vec<f64> = found.iter().filter(|(pid, _)| *pid == user.process.pid).map(|(_, p)| *p).collect();
+            let of_user: Vec<f64> =
+                found.iter().filter(|(pid, _)| *pid == user.process.pid).map(|(_, p)| *p).collect();
             of_user.iter().for_each(|percent| user.utilization.add(*percent));
         }
     }
 
     fn finish(self) -> Gpu {
-        let told = |user: User| GpuProcess { utilization: user.utilization.mean().map(|p| p as f32), ..user.process };
+        let told = |user: User| GpuProcess {
+            utilization: user.utilization.mean().map(|p| p as f32),
+            ..user.process
+        };
         Gpu { processes: self.users.into_iter().map(told).collect(), ..self.seen }
     }
 }

@@ -96,7 +96,8 @@ impl Members {
                 parents_of_ended.insert(member.seen.parent);
             }
         }
-        let (ended, alive): (Vec<_>, Vec<_>) = std::mem::take(&mut self.list).into_iter().partition(|m| m.ended);
+        let (ended, alive): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.list).into_iter().partition(|m| m.ended);
         self.list = alive;
         self.gone.extend(ended.into_iter().map(|member| member.finish(cx)));
         for member in &mut self.list {
@@ -124,7 +125,9 @@ impl Members {
         let mut unknown: Vec<(u32, Stat)> = names
             .iter()
             .filter_map(|name| name.parse::<u32>().ok())
-            .filter(|pid| !known.contains(pid) && !self.strangers.contains(pid) && !self.looked.not.contains(pid))
+            .filter(|pid| {
+                !known.contains(pid) && !self.strangers.contains(pid) && !self.looked.not.contains(pid)
+            })
             .filter_map(|pid| Some((pid, stat(&cx.machine.read(&format!("/proc/{pid}/stat")).ok()?)?)))
             .filter(|(_, stat)| !matches!(stat.state, 'Z' | 'X'))
             .collect();
@@ -135,7 +138,9 @@ impl Members {
         for (pid, stat) in unknown {
             let joins = match &self.looked.scope {
                 Scope::Trees(roots) => roots.contains(&pid) || inside.contains(&stat.parent),
-                Scope::Cgroup(text) => cx.machine.read(&format!("/proc/{pid}/cgroup")).is_ok_and(|t| t == *text),
+                Scope::Cgroup(text) => {
+                    cx.machine.read(&format!("/proc/{pid}/cgroup")).is_ok_and(|t| t == *text)
+                }
             };
             if !joins {
                 self.strangers.insert(pid);

@@ -25,7 +25,9 @@ pub fn of(machine: &Machine, pids: &[u32]) -> Vec<Mount> {
         let mounts = mountinfo::parse(&machine.read(&format!("/proc/{pid}/mountinfo")).unwrap_or_default());
         for file in files {
             // Shared memory that is open looks like a file, and so do devices.
-            let Some(mount) = holding(&mounts, &file).filter(|m| !NONE.contains(&m.fstype.as_str())) else { continue };
+            let Some(mount) = holding(&mounts, &file).filter(|m| !NONE.contains(&m.fstype.as_str())) else {
+                continue;
+            };
             if file.starts_with("/dev/") || file.starts_with("/memfd:") {
                 continue;
             }

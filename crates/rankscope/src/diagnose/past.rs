@@ -40,10 +40,14 @@ pub fn observations(span: Span, ranks: &[Option<u32>], all: &[Past]) -> Observat
         slot_seconds: slot_ms / 1000.0,
         slots,
         from_record: true,
-        ranks: ranks.iter().map(|rank| Rank { rank: *rank, pid: rank.unwrap_or(0), gpus: Vec::new() }).collect(),
+        ranks: ranks
+            .iter()
+            .map(|rank| Rank { rank: *rank, pid: rank.unwrap_or(0), gpus: Vec::new() })
+            .collect(),
         ..Observations::default()
     };
-    let process = |(at, rank): (usize, &Rank)| Process { pid: rank.pid, rank: Some(at), ..Process::default() };
+    let process =
+        |(at, rank): (usize, &Rank)| Process { pid: rank.pid, rank: Some(at), ..Process::default() };
     seen.processes = seen.ranks.iter().enumerate().map(process).collect();
     for past in all {
         for (slot, value) in means(&past.points, span, slot_ms, slots) {
@@ -89,7 +93,8 @@ fn place(seen: &mut Observations, past: &Past, slot: usize, value: f64) {
     let rank = past.rank.unwrap_or(0);
     if is(&series::TRAINING_STEP) || is(&series::TRAINING_EPOCH) {
         let at_s = (slot + 1) as f64 * seen.slot_seconds;
-        let (step, epoch) = if is(&series::TRAINING_STEP) { (Some(value), None) } else { (None, Some(value)) };
+        let (step, epoch) =
+            if is(&series::TRAINING_STEP) { (Some(value), None) } else { (None, Some(value)) };
         let whole = |v: Option<f64>| v.map(|v| v as i64);
         seen.marks.push(Mark { at_s, rank: past.rank, step: whole(step), epoch: whole(epoch), phase: None });
         return;
@@ -155,7 +160,9 @@ fn owners(seen: &mut Observations, all: &[Past]) {
             let (label, _) = gpu_of(&p.series)?;
             Some(p.node.as_ref().map_or_else(|| label.to_owned(), |node| format!("{node}/{label}")))
         };
-        let own = |p: &&Past| p.series.ends_with("own_memory_usage_megabytes") && p.points.iter().any(|(_, v)| *v > 0.0);
+        let own = |p: &&Past| {
+            p.series.ends_with("own_memory_usage_megabytes") && p.points.iter().any(|(_, v)| *v > 0.0)
+        };
         let mut labels: Vec<String> = all.iter().filter(of_rank).filter(own).filter_map(label).collect();
         if labels.is_empty() {
             labels = all.iter().filter(of_rank).filter_map(label).collect();

@@ -7,7 +7,8 @@ use crate::machine::Machine;
 /// By its program; of one that is linked with an interpreter (or was renamed) by what it has mapped.
 pub fn is_python(machine: &Machine, pid: u32, name: &str) -> bool {
     let program = machine.read_link(&format!("/proc/{pid}/exe"));
-    let base = program.as_deref().map(|path| path.trim_end_matches(" (deleted)").rsplit('/').next().unwrap_or(path));
+    let base =
+        program.as_deref().map(|path| path.trim_end_matches(" (deleted)").rsplit('/').next().unwrap_or(path));
     let named = |text: &str| text.starts_with("python") || text.starts_with("pypy");
     match base {
         Some(base) if named(base) => true,

@@ -18,7 +18,10 @@ pub fn assign(processes: &mut [Process], signs: &Signs) -> Vec<Rank> {
     let tree = Tree::of(processes);
     let mut ranks: Vec<(Option<u32>, u32)> = tree.said(processes, signs);
     if ranks.is_empty() {
-        let users = signs.gpu_users.iter().filter(|pid| tree.line(**pid).skip(1).all(|a| !signs.gpu_users.contains(&a)));
+        let users = signs
+            .gpu_users
+            .iter()
+            .filter(|pid| tree.line(**pid).skip(1).all(|a| !signs.gpu_users.contains(&a)));
         ranks = users.map(|pid| (None, *pid)).collect();
     }
     if ranks.is_empty() {
@@ -45,8 +48,10 @@ impl Tree {
         // A pid that was given out again could close a circle.
         let longest = self.parents.len() + 1;
         let known = |pid: &u32| self.parents.contains_key(pid);
-        std::iter::successors(Some(pid).filter(known), move |pid| self.parents.get(pid).copied().filter(known))
-            .take(longest)
+        std::iter::successors(Some(pid).filter(known), move |pid| {
+            self.parents.get(pid).copied().filter(known)
+        })
+        .take(longest)
     }
 
     fn is_below(&self, pid: u32, above: u32) -> bool {
@@ -64,9 +69,13 @@ impl Tree {
                 Some((p.pid, (place.rank?, place.launcher)))
             })
             .collect();
-        let launches = |pid: u32, said| known.iter().any(|(other, theirs)| *theirs != said && self.is_below(*other, pid));
+        let launches = |pid: u32, said| {
+            known.iter().any(|(other, theirs)| *theirs != said && self.is_below(*other, pid))
+        };
         let at_work: Vec<_> = known.iter().filter(|(pid, said)| !launches(*pid, *said)).collect();
-        let inherits = |pid: u32, said| at_work.iter().any(|(above, theirs)| *theirs == said && self.is_below(pid, *above));
+        let inherits = |pid: u32, said| {
+            at_work.iter().any(|(above, theirs)| *theirs == said && self.is_below(pid, *above))
+        };
         let top = at_work.iter().filter(|(pid, said)| !inherits(*pid, *said));
         top.map(|(pid, (rank, _))| (Some(*rank), self.who_uses_a_gpu(*pid, signs.gpu_users))).collect()
     }
@@ -83,7 +92,8 @@ impl Tree {
     /// Of the Python processes that have none above them the one whose tree computed most, else the newest.
     fn busiest_top(&self, processes: &[Process]) -> Option<u32> {
         let python = |pid: u32| processes.iter().any(|p| p.pid == pid && p.python);
-        let top = processes.iter().filter(|p| p.python && self.line(p.pid).skip(1).all(|above| !python(above)));
+        let top =
+            processes.iter().filter(|p| p.python && self.line(p.pid).skip(1).all(|above| !python(above)));
         let used = |top: &Process| {
             let tree = processes.iter().filter(|p| p.pid == top.pid || self.is_below(p.pid, top.pid));
             tree.flat_map(|p| p.cpu.iter().flatten()).sum::<f32>()
@@ -106,7 +116,11 @@ mod tests {
         Place { rank: Some(rank), launcher: Some(launcher), ..Place::default() }
     }
 
-    fn found(processes: &mut [Process], places: &[(u32, Place)], gpu_users: &[u32]) -> Vec<(Option<u32>, u32)> {
+    fn found(
+        processes: &mut [Process],
+        places: &[(u32, Place)],
+        gpu_users: &[u32],
+    ) -> Vec<(Option<u32>, u32)> {
         let places = places.iter().cloned().collect();
         let ranks = assign(processes, &Signs { places: &places, gpu_users });
         ranks.into_iter().map(|r| (r.rank, r.pid)).collect()
@@ -115,7 +129,8 @@ mod tests {
     #[test]
     fn a_launcher_its_ranks_and_their_workers() {
         // bash → torchrun in a Slurm task → two ranks with a worker each.
-        let mut all = [(1, 0), (2, 1), (10, 2), (11, 2), (20, 10), (21, 11)].map(|(p, q)| process(p, q, p != 1));
+        let mut all =
+            [(1, 0), (2, 1), (10, 2), (11, 2), (20, 10), (21, 11)].map(|(p, q)| process(p, q, p != 1));
         let said = [
             (2, place(0, Launcher::Slurm)),
             (10, place(0, Launcher::Torchrun)),
@@ -124,7 +139,10 @@ mod tests {
             (21, place(1, Launcher::Torchrun)),
         ];
         assert_eq!(found(&mut all, &said, &[]), [(Some(0), 10), (Some(1), 11)]);
-        assert_eq!(all.iter().map(|p| p.rank).collect::<Vec<_>>(), [None, None, Some(0), Some(1), Some(0), Some(1)]);
+        assert_eq!(
+            all.iter().map(|p| p.rank).collect::<Vec<_>>(),
+            [None, None, Some(0), Some(1), Some(0), Some(1)]
+        );
     }
 
     #[test]

@@ -34,7 +34,9 @@ impl Reclaim {
     pub fn read(&mut self, cx: &mut Context, slot: usize, into: &mut Container) {
         // One counter before Linux 5.9.
         let keys = match self.v1 {
-            true => ["total_workingset_refault_file", "total_workingset_refault_anon", "total_workingset_refault"],
+            true => {
+                ["total_workingset_refault_file", "total_workingset_refault_anon", "total_workingset_refault"]
+            }
             false => ["workingset_refault_file", "workingset_refault_anon", "workingset_refault"],
         };
         let [file, anon, both, swapped] = self
@@ -52,7 +54,8 @@ impl Reclaim {
         put(&mut into.refaults, slot, self.refaults.next(refaults, at_s));
         put(&mut into.swapped_in, slot, self.swapped_in.next(swapped, at_s));
         if !self.v1 {
-            let high = self.events.read(cx, |text| Some(lookup(text, ["high"])[0].value())).ok().flatten().flatten();
+            let high =
+                self.events.read(cx, |text| Some(lookup(text, ["high"])[0].value())).ok().flatten().flatten();
             put(&mut into.memory_high, slot, self.high.next(high, at_s));
         }
     }

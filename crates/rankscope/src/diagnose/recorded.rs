@@ -28,11 +28,13 @@ pub fn read(files: &[PathBuf], last_s: Option<f64>) -> Result<Observations, Stri
     let say = |error: rusqlite::Error| error.to_string();
     let (_, first) = records.first().ok_or("there is no record")?;
     let tick_ms = first.interval_ms.max(1.0);
-    let until_ms = records.iter().map(|(r, _)| r.last_tick_unix_ms()).collect::<Result<Vec<_>, _>>().map_err(say)?;
+    let until_ms =
+        records.iter().map(|(r, _)| r.last_tick_unix_ms()).collect::<Result<Vec<_>, _>>().map_err(say)?;
     let until_ms = until_ms.into_iter().flatten().max().ok_or("nothing was recorded there")?;
     let begun_ms = records.iter().map(|(_, r)| r.attempt.start_unix_ms).min().unwrap_or(until_ms);
     let asked_ms = last_s.map_or(begun_ms, |s| until_ms - (s * 1000.0) as i64).max(begun_ms);
-    let ticks_from = records.iter().map(|(r, _)| r.ticks_begin_unix_ms(until_ms)).collect::<Result<Vec<_>, _>>();
+    let ticks_from =
+        records.iter().map(|(r, _)| r.ticks_begin_unix_ms(until_ms)).collect::<Result<Vec<_>, _>>();
     let ticks_from = ticks_from.map_err(say)?.into_iter().flatten().max().unwrap_or(until_ms).max(asked_ms);
     let by_ticks = (until_ms - ticks_from) as f64 >= ENOUGH_TICKS as f64 * tick_ms || last_s.is_some();
     let span = match by_ticks {
@@ -42,7 +44,12 @@ pub fn read(files: &[PathBuf], last_s: Option<f64>) -> Result<Observations, Stri
     let mut all = Vec::new();
     for (reader, record) in &records {
         let node = several_nodes.then(|| record.node.clone());
-        all.extend(of_record(reader, record, &ranks, (span, by_ticks)).map_err(say)?.into_iter().map(|p| Past { node: node.clone(), ..p }));
+        all.extend(
+            of_record(reader, record, &ranks, (span, by_ticks))
+                .map_err(say)?
+                .into_iter()
+                .map(|p| Past { node: node.clone(), ..p }),
+        );
     }
     let known: Vec<Option<u32>> = ranks.iter().map(|rank| Some(*rank)).collect();
     let mut seen = observations(span, &known, &all);
@@ -52,7 +59,10 @@ pub fn read(files: &[PathBuf], last_s: Option<f64>) -> Result<Observations, Stri
     }
     seen.marks.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     if span.from_ms > begun_ms + 2 * span.step_ms as i64 {
-        let words = format!("only the last {:.0} s of the record were looked at", (until_ms - span.from_ms) as f64 / 1e3);
+        let words = format!(
+            "only the last {:.0} s of the record were looked at",
+            (until_ms - span.from_ms) as f64 / 1e3
+        );
         seen.missing.push(missing("time", words, None));
     }
     Ok(seen)
@@ -87,7 +97,8 @@ fn of_record(
 }
 
 fn phases(reader: &Reader, span: Span, rank: Option<usize>) -> rusqlite::Result<Vec<Mark>> {
-    let events = reader.phases()?.into_iter().filter(|e| e.unix_ms >= span.from_ms && e.unix_ms <= span.until_ms);
+    let events =
+        reader.phases()?.into_iter().filter(|e| e.unix_ms >= span.from_ms && e.unix_ms <= span.until_ms);
     Ok(events
         .map(|event| Mark {
             at_s: (event.unix_ms - span.from_ms) as f64 / 1000.0,

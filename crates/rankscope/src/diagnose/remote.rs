@@ -13,11 +13,12 @@ use crate::mlflow::{Client, Run};
 const MOST_KEYS: usize = 400;
 
 pub fn read(client: &mut Client, run: &Run, last_s: Option<f64>) -> Result<Observations, String> {
-    let keys: Vec<&str> = run.metrics.iter().map(|m| m.key.as_str()).filter(|key| key.starts_with("system/")).collect();
+    let keys: Vec<&str> =
+        run.metrics.iter().map(|m| m.key.as_str()).filter(|key| key.starts_with("system/")).collect();
     if keys.is_empty() {
         return Err(format!("the run {} has no system metrics", run.id));
     }
-    let known: BTreeSet<u32> = keys.iter().filter_map(|key| split(key).0).flat_map(|s| ranks_of(s)).collect();
+    let known: BTreeSet<u32> = keys.iter().filter_map(|key| split(key).0).flat_map(ranks_of).collect();
     let known: Vec<u32> = known.into_iter().collect();
     let mut all = Vec::new();
     for key in keys.iter().take(MOST_KEYS) {
@@ -63,8 +64,11 @@ fn ranks_of(subject: &str) -> BTreeSet<u32> {
 
 /// The usual time between two points of a series.
 fn step_of(all: &[Past]) -> f64 {
-    let mut steps: Vec<i64> =
-        all.iter().flat_map(|p| p.points.windows(2)).filter_map(|pair| Some(pair.get(1)?.0 - pair.first()?.0)).collect();
+    let mut steps: Vec<i64> = all
+        .iter()
+        .flat_map(|p| p.points.windows(2))
+        .filter_map(|pair| Some(pair.get(1)?.0 - pair.first()?.0))
+        .collect();
     steps.sort_unstable();
     steps.get(steps.len() / 2).copied().filter(|step| *step > 0).unwrap_or(10_000) as f64
 }

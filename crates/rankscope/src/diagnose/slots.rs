@@ -72,7 +72,6 @@ impl Rate {
         (elapsed > 0.0).then_some(())?;
         Some(value.checked_sub(before)? as f64 / elapsed)
     }
-
 }
 
 /// Every course gets as many slots as the window has.
@@ -88,7 +87,8 @@ pub fn fill_up(seen: &mut Observations) {
         }
     }
     for g in &mut seen.gpus {
-        let all = [&mut g.utilization, &mut g.power, &mut g.memory, &mut g.memory_controller, &mut g.sm_clock];
+        let all =
+            [&mut g.utilization, &mut g.power, &mut g.memory, &mut g.memory_controller, &mut g.sm_clock];
         all.into_iter().chain([&mut g.pcie_receive, &mut g.pcie_transmit]).for_each(fill);
         g.clock_events.resize(slots, None);
     }

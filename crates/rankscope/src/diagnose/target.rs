@@ -36,7 +36,8 @@ const LOOK_AT: usize = 256;
 
 /// The tree of that process. A shell, an init or a runner above Python is passed over.
 pub fn given(machine: &Machine, pid: u32) -> Result<Looked, String> {
-    let status = machine.read(&format!("/proc/{pid}/status")).map_err(|_| format!("there is no process {pid}"))?;
+    let status =
+        machine.read(&format!("/proc/{pid}/status")).map_err(|_| format!("there is no process {pid}"))?;
     let [group] = lookup(&status, ["Tgid:"]);
     let leader = group.value().and_then(|n| u32::try_from(n).ok()).unwrap_or(pid);
     let all = all(machine);
@@ -62,8 +63,11 @@ pub fn given(machine: &Machine, pid: u32) -> Result<Looked, String> {
         [] => Ok(looked(leader, format!("process {leader} ({}), below which no Python is", root.name))),
         [first, ..] => {
             let pids: Vec<String> = top.iter().map(|p| p.pid.to_string()).collect();
-            let words =
-                format!("process {leader} ({}) is no Python; looking at {} below it", root.name, pids.join(", "));
+            let words = format!(
+                "process {leader} ({}) is no Python; looking at {} below it",
+                root.name,
+                pids.join(", ")
+            );
             Ok(looked(first.pid, words))
         }
     }
@@ -81,9 +85,12 @@ pub fn newest(machine: &Machine) -> Result<Looked, String> {
         .map(|p| (p, trains(machine, p.pid)))
         .collect();
     let best = candidates.iter().map(|(_, sign)| *sign).max();
-    let likely: Vec<&Seen> = candidates.iter().filter(|(_, sign)| Some(*sign) == best).map(|(p, _)| *p).collect();
+    let likely: Vec<&Seen> =
+        candidates.iter().filter(|(_, sign)| Some(*sign) == best).map(|(p, _)| *p).collect();
     // Workers are newer than whom they work for.
-    let top = likely.iter().filter(|p| !ancestors(&all, p.parent).iter().any(|a| likely.iter().any(|q| q.pid == *a)));
+    let top = likely
+        .iter()
+        .filter(|p| !ancestors(&all, p.parent).iter().any(|a| likely.iter().any(|q| q.pid == *a)));
     let anchor = top.min_by_key(|p| (Reverse(p.start_ticks), p.pid)).copied().ok_or(
         "no Python process is to be seen here: name one with --pid, or a record or run with --run (in another \
          container, run rankscope where its processes can be seen)",
@@ -100,7 +107,8 @@ pub fn newest(machine: &Machine) -> Result<Looked, String> {
             (Scope::Trees(vec![root.copied().unwrap_or(anchor.pid)]), "its descendants")
         }
     };
-    let words = format!("process {} ({}), the newest training in sight, and {words}", anchor.pid, anchor.name);
+    let words =
+        format!("process {} ({}), the newest training in sight, and {words}", anchor.pid, anchor.name);
     Ok(Looked { scope, anchor: anchor.pid, not: own_line, words })
 }
 

@@ -260,10 +260,11 @@ impl Close {
         let mut thread = self.thread;
         thread.waits = self.waits.into_iter().collect();
         thread.waits.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        thread.voluntary_switches = self.switches.zip(switches).and_then(|((before, then_s), (after, now_s))| {
-            let seconds = now_s - then_s;
-            (seconds > 0.0).then(|| (after.saturating_sub(before) as f64 / seconds) as f32)
-        });
+        thread.voluntary_switches =
+            self.switches.zip(switches).and_then(|((before, then_s), (after, now_s))| {
+                let seconds = now_s - then_s;
+                (seconds > 0.0).then(|| (after.saturating_sub(before) as f64 / seconds) as f32)
+            });
         thread
     }
 }

@@ -173,7 +173,13 @@ impl Window {
         let mut processes: Vec<Process> = self
             .members
             .alive()
-            .map(|p| Process { pid: p.pid, parent: p.parent, name: p.name.clone(), python: p.python, ..Process::default() })
+            .map(|p| Process {
+                pid: p.pid,
+                parent: p.parent,
+                name: p.name.clone(),
+                python: p.python,
+                ..Process::default()
+            })
             .collect();
         let places = self.places();
         let ranks = ranks::assign(&mut processes, &Signs { places: &places, gpu_users: &self.gpus.users() });
@@ -250,7 +256,12 @@ fn holds_a_gpu(machine: &Machine, pid: u32) -> bool {
 }
 
 /// By the driver's word; where that says nothing here, by what each rank was started with.
-fn give_gpus(seen: &mut Observations, gpus: &Gpus, devices: &[gpu::Gpu], variables: &HashMap<u32, Variables>) {
+fn give_gpus(
+    seen: &mut Observations,
+    gpus: &Gpus,
+    devices: &[gpu::Gpu],
+    variables: &HashMap<u32, Variables>,
+) {
     for (index, rank) in seen.ranks.iter_mut().enumerate() {
         let tree: Vec<u32> = seen.processes.iter().filter(|p| p.rank == Some(index)).map(|p| p.pid).collect();
         rank.gpus = gpus.used_by(&tree);

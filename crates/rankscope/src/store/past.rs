@@ -58,7 +58,10 @@ impl Reader {
 
     /// As they stand in the record, rank and label included.
     pub fn series_names(&self) -> rusqlite::Result<Vec<String>> {
-        self.conn.prepare_cached("SELECT name FROM series ORDER BY id")?.query_map([], |row| row.get(0))?.collect()
+        self.conn
+            .prepare_cached("SELECT name FROM series ORDER BY id")?
+            .query_map([], |row| row.get(0))?
+            .collect()
     }
 
     /// Highest value of a series: the windows', and that of the ticks which came to no window any more.

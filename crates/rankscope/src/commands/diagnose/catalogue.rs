@@ -18,7 +18,8 @@ pub fn read(files: &[PathBuf]) -> Result<Catalogue, String> {
 
 /// What helps against a stack, leaf first.
 pub fn remedies(catalogue: &Catalogue, frames: &[&Frame]) -> Vec<Remedy> {
-    let frames: Vec<FrameRef> = frames.iter().map(|f| FrameRef { function: &f.function, file: &f.file }).collect();
+    let frames: Vec<FrameRef> =
+        frames.iter().map(|f| FrameRef { function: &f.function, file: &f.file }).collect();
     let known = catalogue.traps.iter().filter(|trap| trap.knows(&frames));
     known.flat_map(|trap| trap.remedies(None)).collect()
 }

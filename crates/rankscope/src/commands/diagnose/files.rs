@@ -31,7 +31,11 @@ fn profiles(path: &Path, seen: &Observations) -> Result<Vec<Profile>, String> {
     let Stacks { samples, .. } = &seen.stacks;
     let profiles = of_ranks(&seen.stacks, &seen.ranks, &|sample| idle_at(seen, sample));
     match profiles.is_empty() {
-        true => Err(format!("{}: not written, since of {} samples none is of a rank", path.display(), samples.len())),
+        true => Err(format!(
+            "{}: not written, since of {} samples none is of a rank",
+            path.display(),
+            samples.len()
+        )),
         false => Ok(profiles),
     }
 }
@@ -40,7 +44,9 @@ fn profiles(path: &Path, seen: &Observations) -> Result<Vec<Profile>, String> {
 fn idle_at(seen: &Observations, sample: &StackSample) -> Option<f64> {
     let rank = seen.ranks.iter().find(|rank| rank.pid == sample.pid)?;
     let slot = (sample.at_s / seen.slot_seconds).max(0.0) as usize;
-    let of_gpu = |label: &String| seen.gpus.iter().find(|g| g.label == *label)?.utilization.get(slot).copied().flatten();
+    let of_gpu = |label: &String| {
+        seen.gpus.iter().find(|g| g.label == *label)?.utilization.get(slot).copied().flatten()
+    };
     let busy: Vec<f32> = rank.gpus.iter().filter_map(of_gpu).collect();
     (!busy.is_empty()).then(|| 1.0 - f64::from(busy.iter().sum::<f32>()) / busy.len() as f64 / 100.0)
 }

@@ -21,10 +21,15 @@ pub fn look(config: &Config) -> Result<Seen, String> {
     };
     let run = Run::of_process(looked.anchor, config.tracking_uri.as_deref());
     let length = config.duration.unwrap_or(USUAL);
-    printer::say(&format!("looking at {}, for {:.0} s (Ctrl-C: that is enough)", looked.words, length.as_secs_f64()));
+    printer::say(&format!(
+        "looking at {}, for {:.0} s (Ctrl-C: that is enough)",
+        looked.words,
+        length.as_secs_f64()
+    ));
     // Before any thread is started.
     let requests = Requests::take().map_err(|e| e.to_string())?;
-    let progress = std::io::stderr().is_terminal().then(|| Progress::new("looked", length.as_secs() as i64, "s"));
+    let progress =
+        std::io::stderr().is_terminal().then(|| Progress::new("looked", length.as_secs() as i64, "s"));
     let watched = watch(
         Request { looked, length, no_gpu: config.no_gpu },
         &mut |pause| requests.came_within(pause),

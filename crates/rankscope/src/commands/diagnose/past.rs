@@ -29,8 +29,9 @@ pub fn look(config: &Config, what: &str) -> Result<Seen, String> {
         let run = settings.map(|settings| Run { id: what.to_owned(), settings });
         return Ok(Seen { observations, overhead, run });
     }
-    let settings = settings
-        .ok_or_else(|| format!("no record of the run {what} here, and no MLflow server: set MLFLOW_TRACKING_URI"))?;
+    let settings = settings.ok_or_else(|| {
+        format!("no record of the run {what} here, and no MLflow server: set MLFLOW_TRACKING_URI")
+    })?;
     settings.warnings.iter().for_each(|w| printer::say(w));
     let mut client = Client::new(&settings).map_err(|e| e.to_string())?;
     let run = client.get_run(what).map_err(|e| e.to_string())?;

@@ -23,7 +23,8 @@ pub struct CloserLook {
 impl CloserLook {
     pub fn read(&mut self, nvml: &Nvml, handle: Handle, now: Instant) {
         let link = self.link.ask(now, || nvml.pcie_link(handle)).value.ok();
-        let carries = |(generation, width): (u32, u32)| per_lane(generation).map(|lane| lane * f64::from(width));
+        let carries =
+            |(generation, width): (u32, u32)| per_lane(generation).map(|lane| lane * f64::from(width));
         self.found.link = link.and_then(|[as_it_is, _]| carries(as_it_is));
         self.found.link_max = link.and_then(|[_, at_best]| carries(at_best));
         let last_seen = self.last_seen;

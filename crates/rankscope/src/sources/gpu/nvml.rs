@@ -251,10 +251,7 @@ impl Nvml {
         let zeros: nvmlProcessUtilizationSample_t = unsafe { std::mem::zeroed() };
         let mut entries = vec![zeros; count as usize];
         let mut given = count;
-        call!(
-            self,
-            nvmlDeviceGetProcessUtilization(device.0, entries.as_mut_ptr(), &mut given, last_seen)
-        )?;
+        call!(self, nvmlDeviceGetProcessUtilization(device.0, entries.as_mut_ptr(), &mut given, last_seen))?;
         entries.truncate(given.min(count) as usize);
         let sane = entries.iter().filter(|e| e.timeStamp > last_seen && e.smUtil <= 100 && e.pid != 0);
         Ok(sane.map(|e| (e.pid, e.timeStamp, e.smUtil)).collect())
