@@ -10,6 +10,10 @@ use super::slots::Clock;
 const SPARE: u64 = 256;
 /// A kept file costs a descriptor and a page of the kernel's, which counts as the container's memory.
 const MOST: u64 = 4096;
+/// What is kept of all threads and processes: some 20 bytes a slot of each thread, some 60 of each process.
+const THREAD_SLOTS: usize = 2_000_000;
+const PROCESS_SLOTS: usize = 600_000;
+const MOST_PROCESSES: usize = 1024;
 
 pub struct Context {
     pub machine: Machine,
@@ -17,12 +21,21 @@ pub struct Context {
     pub clock: Clock,
     /// Files that may yet be kept open.
     room: u64,
+    /// Threads whose course may yet be kept, beside the main ones; and processes.
+    pub threads_room: usize,
+    pub processes_room: usize,
 }
 
 impl Context {
-    pub fn new(machine: Machine, clock: Clock) -> Context {
-        let room = raise_limit().saturating_sub(SPARE).min(MOST);
-        Context { machine, buffer: Buffer::default(), clock, room }
+    pub fn new(machine: Machine, clock: Clock, slots: usize) -> Context {
+        Context {
+            machine,
+            buffer: Buffer::default(),
+            clock,
+            room: raise_limit().saturating_sub(SPARE).min(MOST),
+            threads_room: THREAD_SLOTS / slots.max(1),
+            processes_room: (PROCESS_SLOTS / slots.max(1)).min(MOST_PROCESSES),
+        }
     }
 
     /// Kept open, if there is room; else it is opened at each reading.

@@ -89,11 +89,8 @@ pub fn of_processes(members: &Members, by_ticks: bool) -> Vec<Missing> {
         found.push(missing("processes.io", "/proc/<pid>/io of some processes may not be read", Some(user)));
     }
     if members.left_out > 0 {
-        found.push(missing(
-            "processes",
-            format!("{} processes beyond the first 1024 were not looked at", members.left_out),
-            None,
-        ));
+        let words = format!("{} processes beyond the first ones were not looked at", members.left_out);
+        found.push(missing("processes", words, None));
     }
     if by_ticks {
         let reason = "this kernel has no schedstat: CPU time of threads is known in steps of 10 ms, and what they wait \

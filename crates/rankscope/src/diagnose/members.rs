@@ -15,8 +15,6 @@ use super::target::{Looked, Scope};
 use super::threads::Threads;
 use crate::clock;
 
-/// Processes that are looked at in a window, those that ended included.
-const MOST: usize = 1024;
 /// Pids that were found not to be of it are looked at anew, since pids are given out again.
 const FORGET_S: f64 = 10.0;
 const RESCAN_S: f64 = 1.0;
@@ -33,7 +31,7 @@ pub struct Members {
     last_pid: Option<u64>,
     loadavg: Kept,
     boot_s: f64,
-    /// Processes beyond `MOST`.
+    /// Processes that found no room.
     pub left_out: u32,
     /// io may not be read.
     pub io_denied: bool,
@@ -144,10 +142,11 @@ impl Members {
             };
             if !joins {
                 self.strangers.insert(pid);
-            } else if self.list.len() + self.gone.len() >= MOST {
+            } else if cx.processes_room == 0 {
                 self.left_out += 1;
                 self.strangers.insert(pid);
             } else {
+                cx.processes_room -= 1;
                 inside.insert(pid);
                 new.push(pid);
                 self.list.push(Member::new(cx, pid, stat, self.boot_s));

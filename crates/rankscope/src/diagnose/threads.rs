@@ -148,7 +148,7 @@ impl Threads {
         hot.sort_by(|a, b| self.list[*b].lately.total_cmp(&self.list[*a].lately));
         for at in hot.into_iter().take(SEEN) {
             let close = self.list.iter().filter(|one| one.close.is_some()).count();
-            if close >= SEEN {
+            if close >= SEEN || cx.threads_room == 0 {
                 let others = self.list.iter_mut().filter(|one| one.close.is_some() && one.tid != self.pid);
                 let Some(coldest) = others.min_by(|a, b| a.used.total_cmp(&b.used)) else { break };
                 let used = coldest.used;
@@ -158,8 +158,10 @@ impl Threads {
                 let coldest = self.list.iter_mut().find(|one| one.close.is_some() && one.used == used);
                 let dropped = coldest.and_then(|one| one.close.take());
                 dropped.iter().for_each(|close| close.give_back(cx));
+                cx.threads_room += 1;
             }
             let tid = self.list[at].tid;
+            cx.threads_room -= 1;
             self.list[at].close = Some(Close::new(cx, self.pid, tid));
         }
         self.list.iter_mut().for_each(|one| one.lately = 0.0);
@@ -170,7 +172,7 @@ impl Threads {
         let n = self.list.len();
         let mut close = self.list.iter().filter(|one| one.close.is_some()).count();
         for _ in 0..ASKED_A_SLOT.min(n) {
-            if close >= SEEN {
+            if close >= SEEN || cx.threads_room == 0 {
                 return;
             }
             self.asked = (self.asked + 1) % n;
@@ -182,6 +184,7 @@ impl Threads {
             let text = cx.machine.read(&path).unwrap_or_default();
             if parse::stat(&text).is_ok_and(|stat| stat.state == 'D') {
                 one.close = Some(Close::new(cx, self.pid, one.tid));
+                cx.threads_room -= 1;
                 close += 1;
             }
         }

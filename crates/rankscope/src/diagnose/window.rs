@@ -116,7 +116,8 @@ impl Window {
             Options { target, no_gpu: request.no_gpu, closer_gpus: Some(rounds), ..Options::default() };
         let sources = Sources::new(Machine::live(), options, None);
         sources.wait_for_gpus(GPUS);
-        let mut cx = Context::new(Machine::live(), Clock::start());
+        let slots = Slots::of(request.length);
+        let mut cx = Context::new(Machine::live(), Clock::start(), slots.count);
         let reclaim = Reclaim::new(&mut cx, sources.cgroups());
         let members = Members::new(&mut cx, request.looked.clone());
         Window {
