@@ -5,6 +5,7 @@
 #                        run with MLflow 3 (.venv) and once more with MLflow 2 (.venv-mlflow2)
 #   make test-mlflow2    only the latter
 #   make test-torch      Lightning, Transformers, torchrun and torch's process group with the real packages (6 GB)
+#   make test-rfdetr     advise and its catalogue against RF-DETR's own classes (8 wheels, none is installed)
 #   make test-v2         a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
 #   make lint            formatting and lints, the fuzz targets included, as in CI
@@ -26,9 +27,9 @@ TOGETHER := --numprocesses $(or $(TEST_JOBS),2) --dist loadfile
 
 # Outside of the checkout's build, so that it outlives `cargo clean`.
 FUZZ_TOOLS := .cache/cargo-fuzz
-FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
+FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree advise
 
-.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-v2 test-v2-old lint bench bench-crash bench-ranks fuzz tools wheel
+.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-rfdetr test-v2 test-v2-old lint bench bench-crash bench-ranks fuzz tools wheel
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -60,6 +61,12 @@ test-torch: $(VENV_TORCH)/ready
 	$(CARGO) build --bin rankscope
 	$(VENV_TORCH)/bin/pip install --quiet --no-deps --config-settings profile=dev .
 	$(VENV_TORCH)/bin/pytest tests/test_frameworks.py tests/test_tracking_groups.py $(PYTEST_ARGS)
+
+# pydantic and PyYAML are there with MLflow.
+test-rfdetr: $(VENV)/mlflow
+	$(VENV)/bin/python tests/rfdetr_catalogue.py .cache/rfdetr
+	$(CARGO) build --bin rankscope
+	$(VENV)/bin/python tests/rfdetr_values.py .cache/rfdetr $(or $(CARGO_TARGET_DIR),target)/debug/rankscope
 
 test-v2: $(VENV)/ready
 	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils

@@ -50,6 +50,8 @@ pub enum Command {
     Reap(ReapArgs),
     /// Write the kernel files that rankscope reads to a directory, for --root (no environment, no command lines)
     Snapshot(SnapshotArgs),
+    /// Hold a trainer's hyperparameter file against what its version takes, and say what costs time; edits nothing
+    Advise(AdviseArgs),
     /// Say whose numbers an MLflow run's system metrics are: the node's, or your container's
     Audit(AuditArgs),
 }
@@ -302,6 +304,31 @@ pub struct SnapshotArgs {
     /// Write the files of that process and its descendants; default: of rankscope itself
     #[arg(long, env = "RANKSCOPE_PID", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub struct AdviseArgs {
+    /// The hyperparameter file: YAML, TOML or JSON
+    #[arg(required_unless_present = "template", conflicts_with = "template")]
+    pub file: Option<PathBuf>,
+    /// Print a commented file for this trainer instead
+    #[arg(long, env = "RANKSCOPE_TEMPLATE", value_name = "TRAINER")]
+    pub template: Option<String>,
+    /// Whose hyperparameters they are; default: the trainer that the file names
+    #[arg(long, env = "RANKSCOPE_TRAINER", value_name = "TRAINER")]
+    pub trainer: Option<String>,
+    /// Its version; default: the one in $VIRTUAL_ENV, else the newest that is known
+    #[arg(long, env = "RANKSCOPE_TRAINER_VERSION", value_name = "VERSION")]
+    pub trainer_version: Option<String>,
+    /// Where in the file its keys are, such as train or model.train_config; default: looked for
+    #[arg(long, env = "RANKSCOPE_SECTION", value_name = "PATH")]
+    pub section: Option<String>,
+    /// What is trained, such as segmentation; default: what the file tells
+    #[arg(long, env = "RANKSCOPE_TASK", value_name = "TASK")]
+    pub task: Option<String>,
+    /// A catalogue of trainers, or a directory of such files, over the built-in one; may be repeated
+    #[arg(long, env = "RANKSCOPE_CATALOGUE", value_delimiter = ',', value_name = "FILE|DIR")]
+    pub catalogue: Vec<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -41,6 +41,11 @@ pub fn no_gpu() -> bool {
     text("RANKSCOPE_NO_GPU").is_some_and(|v| v != "0")
 }
 
+/// The Python environment that is active.
+pub fn virtual_env() -> Option<String> {
+    text("VIRTUAL_ENV")
+}
+
 /// Where recorders of one job agree on who writes what.
 pub fn runtime_dir() -> Option<String> {
     text("RANKSCOPE_RUNTIME_DIR")

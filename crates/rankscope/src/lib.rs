@@ -37,7 +37,7 @@ use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
 use commands::{
-    audit, diagnose as diagnosing, doctor, exit, measure, postmortem, reap, record, run, sample, scope,
+    advise, audit, diagnose as diagnosing, doctor, exit, measure, postmortem, reap, record, run, sample, scope,
     snapshot, sync, watch,
 };
 use sources::Options;
@@ -120,6 +120,16 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Snapshot(args) => {
             snapshot::snapshot(&snapshot::Config { dir: args.dir, pid: args.pid, json })
         }
+        Command::Advise(args) => advise::advise(&advise::Config {
+            file: args.file,
+            template: args.template,
+            trainer: args.trainer,
+            version: args.trainer_version,
+            section: args.section,
+            task: args.task,
+            catalogues: args.catalogue,
+            json,
+        }),
         Command::Audit(args) => {
             let given = |value: Option<f64>, option: &str| {
                 value.map(|value| Size { value, from: option.to_owned(), measured: false })

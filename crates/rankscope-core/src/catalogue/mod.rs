@@ -84,12 +84,13 @@ impl Catalogue {
         self.trainers.iter().find(|trainer| trainer.id == id)
     }
 
-    /// The entries that know one of these frames (one stack; the order is of no account).
+    /// The entries that know one of these frames (one stack, leaf first).
     pub fn traps_for(&self, frames: &[FrameRef]) -> Vec<&Trap> {
+        let frames = trap::own(frames);
         self.traps.iter().filter(|trap| trap.knows(frames)).collect()
     }
 
-    /// What helps against these frames. `share` is the part of all time that such stacks take (0 to 1), from which the
+    /// What helps against these frames (one stack, leaf first). `share` is the part of all time that such stacks take (0 to 1), from which the
     /// gain is estimated; `None`: no estimate.
     pub fn remedies_for(&self, frames: &[FrameRef], share: Option<f64>) -> Vec<Remedy> {
         self.traps_for(frames).into_iter().flat_map(|trap| trap.remedies(share)).collect()

@@ -41,6 +41,77 @@ fn a_function_of_the_same_name_elsewhere_is_not_known() {
     assert!(known(&[]).is_empty());
 }
 
+/// A stack, leaf first, and the traps that know it.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+
+const EVALUATION: &str = "/s/pytorch_lightning/loops/evaluation_loop.py";
+
+#[test]
+fn every_trap_is_known_by_the_stack_it_was_written_for() {
+    let fetch = ("_MapDatasetFetcher.fetch", "/s/torch/utils/data/_utils/fetch.py");
+    let worker = ("_worker_loop", "/s/torch/utils/data/_utils/worker.py");
+    let single = ("_SingleProcessDataLoaderIter._next_data", "/s/torch/utils/data/dataloader.py");
+    let many = ("_MultiProcessingDataLoaderIter.__init__", "/s/torch/utils/data/dataloader.py");
+    let start = ("BaseProcess.start", "/usr/lib/python3.11/multiprocessing/process.py");
+    let bootstrap = ("BaseProcess._bootstrap", "/usr/lib/python3.11/multiprocessing/process.py");
+    let stacks: &[Case] = &[
+        (&[("MeanAveragePrecision.compute", "/s/torchmetrics/detection/mean_ap.py")], &["coco_map_compute"]),
+        (&[("COCOeval.evaluateImg", "/s/pycocotools/cocoeval.py")], &["coco_map_compute"]),
+        (
+            &[("COCOEvalCallback.on_validation_batch_end", "/s/rfdetr/training/callbacks/coco_eval.py")],
+            &["rfdetr_validation"],
+        ),
+        (&[("_EvaluationLoop.run", EVALUATION)], &["lightning_validation"]),
+        (&[("Trainer.evaluate", "/s/transformers/trainer.py")], &["transformers_evaluation"]),
+        (&[("_save", "/s/torch/serialization.py"), ("save", "/s/torch/serialization.py")], &["torch_save"]),
+        (&[fetch, single], &["loader_in_training_process"]),
+        (&[fetch, worker], &[]),
+        (&[start, many], &["loader_starts_workers"]),
+        (&[many], &[]),
+        (&[fetch, worker, bootstrap, start, many, ("_EvaluationLoop.run", EVALUATION)], &[]),
+        (
+            &[("ImageFile.load", "/s/PIL/ImageFile.py"), fetch, worker, bootstrap, start, many],
+            &["pillow_decode"],
+        ),
+        (&[("ImageFile.load", "/s/PIL/ImageFile.py"), fetch, worker], &["pillow_decode"]),
+        (
+            &[("PreTrainedTokenizerFast._batch_encode_plus", "/s/transformers/tokenization_utils_fast.py")],
+            &["tokenizer_in_training"],
+        ),
+        (&[("_compile", "/s/torch/_dynamo/convert_frame.py")], &["torch_compile"]),
+        (&[("compile", "/s/triton/compiler/compiler.py")], &["torch_compile"]),
+        (&[("_jit_compile", "/s/torch/utils/cpp_extension.py")], &["torch_extension_build"]),
+        (&[("0x7f00", "/usr/lib/x86_64-linux-gnu/libnvidia-ptxjitcompiler.so.1")], &["cuda_ptx_jit"]),
+        (
+            &[("at::native::_local_scalar_dense_cuda(at::Tensor const&)", "/s/torch/lib/libtorch_cuda.so")],
+            &["item_each_step"],
+        ),
+        (&[("synchronize", "/s/torch/cuda/__init__.py")], &["item_each_step"]),
+        (&[("read_csv", "/s/pandas/io/parsers/readers.py"), fetch, worker], &["csv_per_item"]),
+        (&[("read_csv", "/s/pandas/io/parsers/readers.py")], &[]),
+        (&[("JSONDecoder.decode", "/usr/lib/python3.11/json/decoder.py"), fetch], &["json_per_item"]),
+        (&[("MlflowClient.log_metric", "/s/mlflow/tracking/client.py")], &["mlflow_synchronous"]),
+        (&[("Figure.savefig", "/s/matplotlib/figure.py")], &["matplotlib_savefig"]),
+        (&[("<module>", "/app/train.py"), ("save", "/app/serialization.py")], &[]),
+    ];
+    for (stack, ids) in stacks {
+        assert_eq!(known(stack), *ids, "{stack:?}");
+    }
+    let tried = stacks.iter().flat_map(|(_, ids)| *ids).chain(&["torchmetrics_map_update"]);
+    let tried: std::collections::HashSet<&str> = tried.copied().collect();
+    assert_eq!(tried.len(), Catalogue::built_in().traps.len(), "a trap has no stack here");
+}
+
+#[test]
+fn before_python_3_11_a_method_is_known_without_its_class() {
+    let fetch = ("fetch", "/s/torch/utils/data/_utils/fetch.py");
+    let next = ("_next_data", "/s/torch/utils/data/dataloader.py");
+    assert_eq!(known(&[fetch, next]), ["loader_in_training_process"]);
+    assert!(known(&[fetch, ("_worker_loop", "/s/torch/utils/data/_utils/worker.py")]).is_empty());
+    let start = ("start", "/usr/lib/python3.10/multiprocessing/process.py");
+    assert_eq!(known(&[start, ("__init__", "/s/torch/utils/data/dataloader.py")]), ["loader_starts_workers"]);
+}
+
 const OWN: &str = r#"
 [[trap]]
 id = "own"

@@ -60,12 +60,21 @@ struct Gain {
     when: String,
 }
 
+/// The frames of the process itself: below a fork by multiprocessing, Python's stack still shows the parent's.
+pub(super) fn own<'s, 'f>(frames: &'s [FrameRef<'f>]) -> &'s [FrameRef<'f>] {
+    let forked = |frame: &FrameRef| {
+        glob::is_function("BaseProcess._bootstrap", frame.function)
+            && glob::ends_path("multiprocessing/process.py", frame.file)
+    };
+    &frames[..frames.iter().position(forked).unwrap_or(frames.len())]
+}
+
 impl Trap {
-    pub fn knows(&self, frames: &[FrameRef]) -> bool {
+    pub(super) fn knows(&self, frames: &[FrameRef]) -> bool {
         self.places.iter().any(|place| place.is_in(frames))
     }
 
-    pub fn remedies(&self, share: Option<f64>) -> Vec<Remedy> {
+    pub(super) fn remedies(&self, share: Option<f64>) -> Vec<Remedy> {
         self.advice.iter().map(|advice| advice.remedy(share)).collect()
     }
 

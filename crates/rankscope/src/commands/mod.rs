@@ -1,5 +1,6 @@
 //! One function a command.
 
+pub mod advise;
 pub mod audit;
 pub mod diagnose;
 pub mod doctor;

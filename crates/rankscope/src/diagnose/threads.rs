@@ -151,11 +151,11 @@ impl Threads {
             if close >= SEEN || cx.threads_room == 0 {
                 let others = self.list.iter_mut().filter(|one| one.close.is_some() && one.tid != self.pid);
                 let Some(coldest) = others.min_by(|a, b| a.used.total_cmp(&b.used)) else { break };
-                let used = coldest.used;
+                let (tid, used) = (coldest.tid, coldest.used);
                 if used >= self.list[at].used {
                     break;
                 }
-                let coldest = self.list.iter_mut().find(|one| one.close.is_some() && one.used == used);
+                let coldest = self.list.iter_mut().find(|one| one.tid == tid);
                 let dropped = coldest.and_then(|one| one.close.take());
                 dropped.iter().for_each(|close| close.give_back(cx));
                 cx.threads_room += 1;

@@ -113,9 +113,7 @@ fn whole(value: &Value, lax: bool) -> Option<f64> {
         Value::Int(value) => Some(*value as f64),
         Value::Bool(value) if lax => Some(f64::from(u8::from(*value))),
         Value::Float(value) if lax => Some(*value).filter(|value| value.fract() == 0.0),
-        Value::Text(text) if lax && !text.contains(['e', 'E', 'n']) => {
-            number(&Value::Text(text.clone()), true).filter(|value| value.fract() == 0.0)
-        }
+        Value::Text(_) if lax => number(value, lax).filter(|value| value.fract() == 0.0),
         _ => None,
     }
 }
@@ -125,7 +123,8 @@ fn number(value: &Value, lax: bool) -> Option<f64> {
         Value::Int(value) => Some(*value as f64),
         Value::Float(value) => Some(*value),
         Value::Bool(value) if lax => Some(f64::from(u8::from(*value))),
-        Value::Text(text) if lax => text.trim().replace('_', "").parse().ok(),
+        // `1e-4` is text to some readers, and a number to others.
+        Value::Text(text) if lax || text.contains(['e', 'E']) => text.trim().replace('_', "").parse().ok(),
         _ => None,
     }
 }

@@ -1,21 +1,22 @@
 //! Each key by itself: known, allowed, of the right type, in range; and the ones that are missing.
 
+use std::collections::HashMap;
+
 use super::fits::{self, Fit};
 use super::section::Section;
 use super::{Finding, Question, error, given, similar};
 use crate::catalogue::document::{Entry, Value};
 use crate::catalogue::trainer::{Key, Severity, written};
 
+/// Among more keys nobody looks for a slip, and the search would take long.
+const MANY: usize = 1000;
 /// A value is shown up to here.
 const SHOWN: usize = 40;
 
 pub fn check(section: &Section, question: &Question) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         section.entries.iter().filter_map(|entry| of_entry(section, entry, question)).collect();
-    findings.extend(section.entries.iter().enumerate().filter_map(|(place, entry)| {
-        let again = section.entries[place + 1..].iter().find(|later| later.key == entry.key)?;
-        Some(error(entry, "duplicate", format!("given again in line {}; the last one counts", again.at.line)))
-    }));
+    findings.extend(duplicates(section.entries));
     let missing = question.trainer.keys_of(question.version).filter(|key| key.required);
     findings.extend(missing.filter(|key| given(section.entries, &key.name).is_none()).map(|key| Finding {
         line: section.at.line,
@@ -30,6 +31,15 @@ pub fn check(section: &Section, question: &Question) -> Vec<Finding> {
         price: None,
     }));
     findings
+}
+
+fn duplicates(entries: &[Entry]) -> Vec<Finding> {
+    let last: HashMap<&str, &Entry> = entries.iter().map(|entry| (entry.key.as_str(), entry)).collect();
+    let earlier = entries.iter().filter_map(|entry| {
+        let last = last.get(entry.key.as_str()).filter(|last| !std::ptr::eq(**last, entry))?;
+        Some(error(entry, "duplicate", format!("given again in line {}; the last one counts", last.at.line)))
+    });
+    earlier.collect()
 }
 
 fn of_entry(section: &Section, entry: &Entry, question: &Question) -> Option<Finding> {
@@ -75,7 +85,8 @@ fn unknown(section: &Section, entry: &Entry, question: &Question) -> Option<Find
         return None;
     }
     let names = trainer.keys_of(version).map(|key| key.name.as_str());
-    let meant = similar::nearest(&entry.key, names).map(|name| format!("did you mean {name}?"));
+    let meant = (section.entries.len() <= MANY).then(|| similar::nearest(&entry.key, names)).flatten();
+    let meant = meant.map(|name| format!("did you mean {name}?"));
     finding(format!("{} {version} has no such key", trainer.name), meant)
 }
 

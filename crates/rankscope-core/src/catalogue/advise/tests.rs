@@ -82,6 +82,13 @@ fn types_ranges_and_slips() {
 }
 
 #[test]
+fn very_many_keys_cost_their_number() {
+    let many: String = (0..25_000).map(|n| format!("  a_rather_long_unknown_key_{n}: 1\n")).collect();
+    let all = found(&format!("train:\n  epochs: 1\n{many}"), "1.11.2");
+    assert_eq!(all.iter().filter(|finding| finding.starts_with("unknown")).count(), 25_000);
+}
+
+#[test]
 fn the_keys_are_found_where_they_are() {
     let nested = "model: rfdetr-seg-nano\nplatform: {queue: x}\ntrain:\n  dataset_dir: d\n  eval_interval: 5\n  epoch: 3\n  grad_accum_steps: 1\n";
     assert_eq!(found(nested, "1.11.2"), ["unknown 6: epoch"]);

@@ -41,7 +41,7 @@ pub enum Value {
     Text(String),
     List(Vec<Node>),
     Map(Vec<Entry>),
-    /// Something that only the program that reads the file can tell: a tag of its own, a date, a number beyond 64 bits.
+    /// Something that only the program that reads the file can tell: a tag of its own, a date of TOML.
     Other(String),
 }
 

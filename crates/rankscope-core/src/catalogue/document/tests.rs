@@ -10,15 +10,18 @@ fn value(text: &str) -> Value {
 
 #[test]
 fn plain_words_are_what_python_readers_make_of_them() {
-    assert_eq!(value("1e-4"), Value::Float(1e-4));
+    assert_eq!(value("1e-4"), Value::Text("1e-4".into()));
+    assert_eq!(value("1.0e-4"), Value::Float(1e-4));
+    assert_eq!(value("1.0e4"), Value::Text("1.0e4".into()));
     assert_eq!(value("-.5"), Value::Float(-0.5));
     assert_eq!(value("1_000"), Value::Int(1000));
     assert_eq!(value("yes"), Value::Bool(true));
     assert_eq!(value("'yes'"), Value::Text("yes".into()));
     assert_eq!(value("!!str 4"), Value::Text("4".into()));
     assert_eq!(value("!env HOME"), Value::Other("HOME".into()));
-    assert_eq!(value("017"), Value::Other("017".into()));
-    assert_eq!(value("99999999999999999999"), Value::Other("99999999999999999999".into()));
+    assert_eq!(value("017"), Value::Int(15));
+    assert_eq!(value("-019"), Value::Text("-019".into()));
+    assert_eq!(value("99999999999999999999"), Value::Float(1e20));
     assert_eq!(value("~"), Value::Null);
     assert_eq!(value("1.9.4"), Value::Text("1.9.4".into()));
     assert_eq!(value("e5"), Value::Text("e5".into()));
@@ -41,9 +44,9 @@ fn lines_and_columns_are_those_of_the_key() {
 
 #[test]
 fn json_is_read_as_yaml() {
-    let node = yaml("{\n\t\"train\": {\n\t\t\"lr\": 1e-4,\n\t\t\"path\": \"a\\/b\\u00e4\"\n\t}\n}\n");
+    let node = yaml("{\n\t\"train\": {\n\t\t\"lr\": 0.5,\n\t\t\"path\": \"a\\/b\\u00e4\"\n\t}\n}\n");
     let train = node.under("train").unwrap().map().unwrap();
-    assert_eq!((train[0].at.line, &train[0].node.value), (3, &Value::Float(1e-4)));
+    assert_eq!((train[0].at.line, &train[0].node.value), (3, &Value::Float(0.5)));
     assert_eq!(train[1].node.value, Value::Text("a/bä".into()));
 }
 

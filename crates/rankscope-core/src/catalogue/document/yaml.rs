@@ -1,4 +1,4 @@
-//! YAML and JSON. Plain words mean what they mean to PyYAML's and Hydra's readers: `yes` is true, `1e-4` a number.
+//! YAML and JSON. Plain words mean what they mean to PyYAML: `yes` is true.
 
 use std::collections::HashMap;
 
@@ -162,20 +162,24 @@ fn number(text: &str) -> Option<Value> {
         ".nan" | ".NaN" | ".NAN" => return Some(Value::Float(f64::NAN)),
         _ => {}
     }
-    let (first, rest) = (digits.chars().next()?, digits.strip_prefix('.').unwrap_or(digits));
-    if !rest.starts_with(|c: char| c.is_ascii_digit()) || !digits.contains(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
     let known = |c: char| c.is_ascii_digit() || matches!(c, '_' | '.' | 'e' | 'E' | '+' | '-');
-    if !digits.chars().all(known) {
+    let first = digits.strip_prefix('.').unwrap_or(digits).chars().next()?;
+    if !first.is_ascii_digit() || !digits.chars().all(known) {
         return None;
     }
     let clean: String = text.chars().filter(|c| *c != '_').collect();
-    let whole = digits.chars().all(|c| c.is_ascii_digit() || c == '_');
-    match whole {
-        // Another base to PyYAML, not to others.
-        true if first == '0' && digits.len() > 1 => Some(Value::Other(text.to_owned())),
-        true => Some(clean.parse().map_or_else(|_| Value::Other(text.to_owned()), Value::Int)),
-        false => clean.parse().ok().map(Value::Float),
+    if digits.chars().all(|c| c.is_ascii_digit() || c == '_') {
+        return whole(&clean, digits);
+    }
+    // PyYAML takes `1e-4` and `1.0e4` for text, Hydra for a number: as text it can still be taken for one.
+    let float = digits.contains('.') && (!digits.contains(['e', 'E']) || digits.contains(['+', '-']));
+    float.then(|| clean.parse().ok().map(Value::Float))?
+}
+
+/// A leading 0 means base 8, as to PyYAML.
+fn whole(clean: &str, digits: &str) -> Option<Value> {
+    match digits.starts_with('0') && digits.len() > 1 {
+        true => i64::from_str_radix(clean, 8).ok().map(Value::Int),
+        false => clean.parse().map(Value::Int).or_else(|_| clean.parse().map(Value::Float)).ok(),
     }
 }
