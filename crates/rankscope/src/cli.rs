@@ -220,8 +220,8 @@ pub struct DiagnoseArgs {
     /// Write all that was seen (JSON): process names and paths, no command lines
     #[arg(long, env = "RANKSCOPE_OBSERVATIONS", value_name = "FILE")]
     pub observations: Option<PathBuf>,
-    /// Also know the remedies of this file (TOML); may be repeated
-    #[arg(long, env = "RANKSCOPE_CATALOGUE", value_delimiter = ',', value_name = "FILE")]
+    /// A catalogue of code that takes time, or a directory of such files, over the built-in one; may be repeated
+    #[arg(long, env = "RANKSCOPE_CATALOGUE", value_delimiter = ',', value_name = "FILE|DIR")]
     pub catalogue: Vec<PathBuf>,
     /// Leave GPUs alone: no library of a driver is loaded
     #[arg(long, env = "RANKSCOPE_NO_GPU", value_parser = clap::builder::FalseyValueParser::new())]

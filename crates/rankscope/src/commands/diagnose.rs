@@ -1,6 +1,5 @@
 //! `rankscope diagnose`: why a job is slow, with the wrong answers ruled out.
 
-mod catalogue;
 mod deliver;
 mod files;
 mod live;
@@ -9,11 +8,12 @@ mod past;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rankscope_core::catalogue::FrameRef;
 use rankscope_core::diagnose::findings::{Diagnosis, Overhead};
-use rankscope_core::diagnose::observations::Observations;
+use rankscope_core::diagnose::observations::{Frame, Observations};
 use rankscope_core::diagnose::{diagnose as judge, ladder};
 
-use super::exit;
+use super::{advise, exit};
 use crate::printer;
 use deliver::Run;
 
@@ -44,7 +44,7 @@ struct Seen {
 }
 
 pub fn diagnose(config: &Config) -> Result<u8, String> {
-    let catalogue = catalogue::read(&config.catalogue)?;
+    let catalogue = advise::read::catalogue(&config.catalogue).map_err(|(_, why)| why)?;
     let seen = match &config.run {
         Some(run) => past::look(config, run)?,
         None => live::look(config)?,
@@ -52,7 +52,11 @@ pub fn diagnose(config: &Config) -> Result<u8, String> {
     if let Some(path) = &config.observations {
         files::observations(path, &seen.observations)?;
     }
-    let known = |frames: &[&_]| catalogue::remedies(&catalogue, frames);
+    let known = |frames: &[&Frame]| {
+        let frames: Vec<FrameRef> =
+            frames.iter().map(|f| FrameRef { function: &f.function, file: &f.file }).collect();
+        catalogue.remedies_for(&frames, None)
+    };
     let mut diagnosis = judge(&seen.observations, &known);
     diagnosis.overhead =
         Overhead { stack_rate_hz: diagnosis.overhead.stack_rate_hz, ..seen.overhead.clone() };
@@ -78,7 +82,8 @@ const HEALTHY: &str = "healthy";
 fn text(seen: &Observations, diagnosis: &Diagnosis) -> String {
     let mut lines = ladder(seen, diagnosis);
     lines.extend(cost(&diagnosis.overhead, seen.slots as f64 * seen.slot_seconds));
-    lines.join("\n")
+    // Names of processes and functions are whatever somebody made them.
+    lines.iter().map(|line| printer::visible(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// What looking cost.
