@@ -223,6 +223,36 @@ time.sleep(600)
     assert -5100 < cuda["newest_write_s"] < -4900
 
 
+def test_what_the_training_marks(rankscope, tmp_path, store):
+    pytest.importorskip("rankscope", reason="needs the wheel: make wheel")
+    code = """
+import rankscope, time
+print("ready", flush=True)
+for epoch in range(1000):
+    rankscope.mark(epoch=epoch, phase="train")
+    for step in range(3):
+        rankscope.mark(step=epoch * 3 + step)
+        time.sleep(0.2)
+    rankscope.mark(phase="eval")
+    time.sleep(0.3)
+"""
+    command = [rankscope.path, "run", "--store", store, "--", sys.executable, "-c", code]
+    with subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True) as recorder:
+        try:
+            recorder.stdout.readline()
+            found = diagnose(rankscope, tmp_path, "--pid", recorder.pid, "--duration", 4)
+        finally:
+            recorder.terminate()
+    marks = found.seen["marks"]
+    assert {mark["phase"] for mark in marks} == {"train", "eval", None}
+    steps = [mark["step"] for mark in marks if mark["phase"] is None]
+    assert len(steps) >= 5
+    assert steps == sorted(steps)
+    assert {mark["rank"] for mark in marks} == {0}
+    assert all(-0.5 <= mark["at_s"] <= 5 for mark in marks)
+    assert "(rankscope) is no Python" in found.words
+
+
 # Whom it looks at
 
 

@@ -37,8 +37,8 @@ use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
 use commands::{
-    advise, audit, diagnose as diagnosing, doctor, exit, measure, postmortem, reap, record, run, sample, scope,
-    snapshot, sync, watch,
+    advise, audit, diagnose as diagnosing, doctor, exit, measure, postmortem, reap, record, run, sample,
+    scope, snapshot, sync, watch,
 };
 use sources::Options;
 

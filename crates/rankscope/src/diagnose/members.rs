@@ -13,7 +13,7 @@ use super::python::is_python;
 use super::slots::{Rate, put};
 use super::target::{Looked, Scope};
 use super::threads::Threads;
-use crate::clock;
+use crate::{clock, probe};
 
 /// Pids that were found not to be of it are looked at anew, since pids are given out again.
 const FORGET_S: f64 = 10.0;
@@ -46,6 +46,9 @@ pub struct Member {
     faults: Rate,
     io_rates: [Rate; 4],
     io_denied: bool,
+    /// Minor faults of children that were waited for, and whether there were more at the last reading.
+    children_faults: Option<u64>,
+    waited: bool,
     ended: bool,
 }
 
@@ -58,6 +61,7 @@ struct Stat {
     ticks: u64,
     start_ticks: u64,
     major_faults: Option<u64>,
+    children_faults: Option<u64>,
 }
 
 impl Members {
@@ -86,23 +90,17 @@ impl Members {
     /// Gives the processes that are new.
     pub fn read(&mut self, cx: &mut Context, slot: usize) -> Vec<u32> {
         let new = self.scan(cx);
-        let mut parents_of_ended = HashSet::new();
         for member in &mut self.list {
             member.read(cx, slot);
+            self.io_denied |= member.io_denied;
             if member.ended {
                 member.seen.ended_s = Some(cx.clock.now_s());
-                parents_of_ended.insert(member.seen.parent);
             }
         }
         let (ended, alive): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.list).into_iter().partition(|m| m.ended);
         self.list = alive;
         self.gone.extend(ended.into_iter().map(|member| member.finish(cx)));
-        for member in &mut self.list {
-            // All that a child read in its life counts as its parent's from the moment it is waited for.
-            member.read_io(cx, (!parents_of_ended.contains(&member.seen.pid)).then_some(slot));
-            self.io_denied |= member.io_denied;
-        }
         new
     }
 
@@ -134,12 +132,15 @@ impl Members {
         let mut new = Vec::new();
         let mut inside = known;
         for (pid, stat) in unknown {
-            let joins = match &self.looked.scope {
-                Scope::Trees(roots) => roots.contains(&pid) || inside.contains(&stat.parent),
-                Scope::Cgroup(text) => {
-                    cx.machine.read(&format!("/proc/{pid}/cgroup")).is_ok_and(|t| t == *text)
-                }
-            };
+            // A recorder's helper is no part of the job.
+            let helper = stat.name == probe::COMM;
+            let joins = !helper
+                && match &self.looked.scope {
+                    Scope::Trees(roots) => roots.contains(&pid) || inside.contains(&stat.parent),
+                    Scope::Cgroup(text) => {
+                        cx.machine.read(&format!("/proc/{pid}/cgroup")).is_ok_and(|t| t == *text)
+                    }
+                };
             if !joins {
                 self.strangers.insert(pid);
             } else if cx.processes_room == 0 {
@@ -184,11 +185,15 @@ impl Member {
             faults: Rate::default(),
             io_rates: [Rate::default(); 4],
             io_denied: false,
+            children_faults: stat.children_faults,
+            waited: false,
             ended: false,
         }
     }
 
     fn read(&mut self, cx: &mut Context, slot: usize) {
+        // Before stat, see `put_io`.
+        let io = self.read_io(cx);
         let found = match self.stat.read(cx, stat) {
             Ok(found) => found,
             Err(gap) => {
@@ -209,6 +214,7 @@ impl Member {
         }
         self.seen.parent = stat.parent;
         self.seen.threads = u32::try_from(stat.threads).ok();
+        self.put_io(slot, io, stat.children_faults);
         put(&mut self.seen.major_faults, slot, self.faults.next(stat.major_faults, at_s));
         let ticks = cx.machine.units.ticks_per_second.max(1) as f64;
         let by_ticks = self.cpu.next(Some(stat.ticks), at_s).map(|rate| rate / ticks);
@@ -217,27 +223,36 @@ impl Member {
         put(&mut self.seen.cpu_wanted, slot, sum.delay);
     }
 
-    /// `slot`: `None`, where the numbers are not this process's own.
-    fn read_io(&mut self, cx: &mut Context, slot: Option<usize>) {
+    /// MB/s: rchar, wchar, read_bytes, write_bytes.
+    fn read_io(&mut self, cx: &mut Context) -> [Option<f64>; 4] {
         let keys = ["rchar:", "wchar:", "read_bytes:", "write_bytes:"];
         let found = match self.io.read(cx, |text| Some(lookup(text, keys).map(Field::value))) {
-            Ok(Some(found)) => found,
-            Ok(None) => return,
+            Ok(found) => found.unwrap_or_default(),
             Err(gap) => {
                 self.io_denied = gap.reason == Reason::Denied;
-                return;
+                return [None; 4];
             }
         };
         let at_s = cx.clock.now_s();
-        let mut next = self.io_rates.iter_mut().zip(found).map(|(rate, value)| rate.next(value, at_s));
-        let mut megabytes = || next.next().flatten().map(|bytes| bytes / 1e6);
-        let rates = [megabytes(), megabytes(), megabytes(), megabytes()];
-        let Some(slot) = slot else { return };
+        let mut rates = [None; 4];
+        for ((rate, counter), value) in rates.iter_mut().zip(&mut self.io_rates).zip(found) {
+            *rate = counter.next(value, at_s).map(|bytes| bytes / 1e6);
+        }
+        rates
+    }
+
+    /// All that a child read in its life counts as its parent's from the moment it is waited for, which shows in the
+    /// faults of children: io of that slot is not this process's own, nor that of the next, if the child was waited for
+    /// between io and stat.
+    fn put_io(&mut self, slot: usize, rates: [Option<f64>; 4], children_faults: Option<u64>) {
+        let waited = std::mem::replace(&mut self.children_faults, children_faults) != children_faults;
+        let waited_before = std::mem::replace(&mut self.waited, waited);
+        if waited || waited_before {
+            return;
+        }
         let p = &mut self.seen;
         let all = [&mut p.read, &mut p.written, &mut p.storage_read, &mut p.storage_written];
-        for (series, rate) in all.into_iter().zip(rates) {
-            put(series, slot, rate);
-        }
+        all.into_iter().zip(rates).for_each(|(series, rate)| put(series, slot, rate));
     }
 
     fn finish(mut self, cx: &mut Context) -> Process {
@@ -258,8 +273,10 @@ fn stat(text: &[u8]) -> Option<Stat> {
         ticks: stat.cpu_ticks,
         start_ticks: stat.start_ticks,
         major_faults: parse::number_at(text, MAJFLT),
+        children_faults: parse::number_at(text, CMINFLT),
     })
 }
 
-/// Its place in proc_pid_stat(5).
+/// Their places in proc_pid_stat(5).
+const CMINFLT: usize = 11;
 const MAJFLT: usize = 12;
