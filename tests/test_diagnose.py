@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -313,18 +314,17 @@ def test_what_is_not_there(rankscope, tmp_path, target):
     assert "no record" in nowhere.stderr
 
 
-def test_another_users_process(rankscope, tmp_path, root, target):
+def test_another_users_process(rankscope, root, target):
     job = target(BUSY)
-    tmp_path.chmod(0o777)
-    for parent in tmp_path.parents:
-        if parent.stat().st_mode & 0o005 != 0o005:
-            parent.chmod(parent.stat().st_mode | 0o005)
     command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", rankscope.path]
-    out = tmp_path / "seen.json"
-    arguments = ["diagnose", "--json", "--observations", out, "--pid", job.pid, "--duration", "2"]
-    done = subprocess.run([*map(str, command + arguments)], capture_output=True, text=True, timeout=60)
-    assert done.returncode in (0, 1), done.stderr
-    seen = json.loads(out.read_text())
+    # pytest's own directories are root's alone.
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o777)
+        out = Path(directory, "seen.json")
+        arguments = ["diagnose", "--json", "--observations", out, "--pid", job.pid, "--duration", "2"]
+        done = subprocess.run([*map(str, command + arguments)], capture_output=True, text=True, timeout=60)
+        assert done.returncode in (0, 1), done.stderr
+        seen = json.loads(out.read_text())
     [refused] = seen["stacks"]["refused"]
     assert refused["pid"] == job.pid
     assert refused["rule"] == "uid"
