@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from support import container
 from support.cli import Rankscope
+from support.mlflow_server import MlflowServer, unavailable_reason
+from support.nvml import Nvml
+from support.proxy import Proxy
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -54,6 +57,38 @@ def fuse_host(root):
 @pytest.fixture
 def store(tmp_path):
     return tmp_path / "store"
+
+
+@pytest.fixture
+def nvml(rankscope, tmp_path):
+    """Makes a driver: `nvml(scenario)`."""
+    library = rankscope.path.parent / "libfake_nvml.so"
+    need(None if library.is_file() else f"no {library}: run `cargo build --package fake-nvml`")
+
+    def make(scenario, **options):
+        return Nvml(library, tmp_path / f"nvml-{len(list(tmp_path.iterdir()))}", scenario, **options)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A real MLflow server."""
+    need(unavailable_reason())
+    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(server):
+    with Proxy(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def environment(server):
+    """Of a job that delivers there, with time enough at its end."""
+    return {**os.environ, "MLFLOW_TRACKING_URI": server.uri, "RANKSCOPE_GRACE": "60"}
 
 
 @pytest.fixture(autouse=True)

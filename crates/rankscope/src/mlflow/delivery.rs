@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use rankscope_core::deliver::training::add_provenance;
 use rankscope_core::ending::Ending;
 
+use super::artifacts::Upload;
 use super::batch::batches;
-use super::client::{Client, Upload};
+use super::client::Client;
 use super::election::{self, Election};
 use super::find::{Making, create, fresh_token, tagged_runs};
 use super::log_batch::LeftOut;
@@ -56,6 +57,10 @@ pub struct Delivery {
     cadence: Cadence,
     next_search: Instant,
     searched_at_end: bool,
+    /// Runs of ours that the last search found beside those that we write to.
+    pub(super) spare: Vec<String>,
+    /// A run was asked for that had been asked for before, and was not there yet.
+    pub(super) made_anew: bool,
     /// A run that was given to the job is rid of what earlier attempts left.
     begun: bool,
     /// Very many ranks deliver at the same time: in one turn each does one thing, so that all have found the run before
@@ -136,6 +141,8 @@ impl Delivery {
             cadence,
             next_search: Instant::now(),
             searched_at_end: false,
+            spare: Vec::new(),
+            made_anew: false,
             begun: false,
             crowded: false,
             in_touch_ns: clock::boottime_ns(),
@@ -212,7 +219,7 @@ impl Delivery {
                 self.tell(at, phase)?;
             }
         }
-        self.leave()?;
+        self.leave(phase)?;
         if let Phase::Over(Some(end)) = phase {
             self.conclude(end)?;
             // Without a run the search goes on: rank 0 may be just making it.
@@ -278,6 +285,7 @@ impl Delivery {
             picked.push((self.create()?, How::Created));
         }
         let changed = self.retarget(picked)?;
+        self.spare = self.spare_of(&self.found)?;
         self.searched_at_end = phase.is_over();
         self.next_search = Instant::now() + self.cadence.after(changed, !self.targets.is_empty());
         let newest = self.targets.last().map(|target| (target.run.clone(), target.how));
@@ -317,7 +325,10 @@ impl Delivery {
     /// The search that came before this has not found the token, if there is one already.
     fn create(&mut self) -> Result<Run, Trouble> {
         let token = match &self.who.token {
-            Some(token) => token.clone(),
+            Some(token) => {
+                self.made_anew = true;
+                token.clone()
+            }
             None => {
                 let token = fresh_token();
                 self.reader.set_note(TOKEN, &token)?;
@@ -349,14 +360,17 @@ impl Delivery {
                     self.targets.push(target);
                 }
                 None => {
-                    let (reader, record, plan) = (&self.reader, &self.record, &self.plan);
-                    let context = Context { reader, record, plan, server: &self.server };
-                    self.targets.push(Target::new(&context, run, how)?);
+                    let target = Target::new(&self.context(), run, how)?;
+                    self.targets.push(target);
                     changed = true;
                 }
             }
         }
         Ok(changed)
+    }
+
+    pub(super) fn context(&self) -> Context<'_> {
+        Context { reader: &self.reader, record: &self.record, plan: &self.plan, server: &self.server }
     }
 
     fn deliver(&mut self, share: &Share) -> Result<(), Trouble> {

@@ -8,6 +8,7 @@
 //! and answers 200; the same batch always serialises to the same bytes, so that a re-send changes nothing.
 
 mod address;
+mod artifacts;
 mod attempts;
 mod batch;
 mod claims;
@@ -21,6 +22,7 @@ mod find;
 mod http;
 mod ini;
 pub mod key;
+mod leaving;
 mod lock;
 mod log_batch;
 mod next_in_line;
@@ -43,9 +45,10 @@ mod trouble;
 mod types;
 mod whose;
 
+pub use artifacts::Upload;
 pub use attempts::REAPED;
 pub use batch::{Batch, MAX_BODY, MAX_METRICS, MAX_TAGS, batches};
-pub use client::{Client, NewRun, RunsQuery, Upload};
+pub use client::{Client, NewRun, RunsQuery};
 pub use delivery::{Delivery, Phase};
 pub use ending::{failed_tag, failures, status as status_of, tags as exit_tags, tags_of as exit_tags_of};
 pub use error::{Broken, Error};
