@@ -49,9 +49,6 @@ pub fn diagnose(config: &Config) -> Result<u8, String> {
         Some(run) => past::look(config, run)?,
         None => live::look(config)?,
     };
-    if let Some(path) = &config.observations {
-        files::observations(path, &seen.observations)?;
-    }
     let known = |frames: &[&Frame]| {
         let frames: Vec<FrameRef> =
             frames.iter().map(|f| FrameRef { function: &f.function, file: &f.file }).collect();
@@ -60,17 +57,13 @@ pub fn diagnose(config: &Config) -> Result<u8, String> {
     let mut diagnosis = judge(&seen.observations, &known);
     diagnosis.overhead =
         Overhead { stack_rate_hz: diagnosis.overhead.stack_rate_hz, ..seen.overhead.clone() };
-    if let Some(path) = &config.flamegraph {
-        files::flamegraph(path, &seen.observations)?;
-    }
-    if let Some(path) = &config.speedscope {
-        files::speedscope(path, &seen.observations)?;
-    }
     let json = serde_json::to_string(&diagnosis).map_err(|e| e.to_string())?;
     match config.json {
         true => printer::data(&json),
         false => printer::data(&text(&seen.observations, &diagnosis)),
     }
+    // Only now: a file that can't be written takes nothing from what a minute of looking has found.
+    files::write(config, &seen.observations)?;
     if let Some(run) = seen.run.filter(|_| !config.no_mlflow) {
         deliver::send(run, &diagnosis.verdict.summary, json.as_bytes());
     }

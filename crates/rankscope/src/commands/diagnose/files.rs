@@ -6,24 +6,26 @@ use rankscope_core::diagnose::observations::{Observations, StackSample, Stacks};
 use rankscope_core::diagnose::profile::{Profile, of_ranks};
 use rankscope_core::diagnose::{flamegraph as svg, speedscope as scope};
 
+use super::Config;
+
 const TITLE: &str = "rankscope diagnose";
 
-pub fn observations(path: &Path, seen: &Observations) -> Result<(), String> {
-    write(path, &serde_json::to_string(seen).map_err(|e| e.to_string())?)
+pub fn write(config: &Config, seen: &Observations) -> Result<(), String> {
+    if let Some(path) = &config.observations {
+        to(path, &serde_json::to_string(seen).map_err(|e| e.to_string())?)?;
+    }
+    if let Some(path) = &config.flamegraph {
+        to(path, &svg::svg(TITLE, &seen.stacks, &profiles(path, seen)?))?;
+    }
+    if let Some(path) = &config.speedscope {
+        let profiles = profiles(path, seen)?;
+        let file = scope::file(TITLE, &seen.stacks, &profiles);
+        to(path, &serde_json::to_string(&file).map_err(|e| e.to_string())?)?;
+    }
+    Ok(())
 }
 
-pub fn flamegraph(path: &Path, seen: &Observations) -> Result<(), String> {
-    let profiles = profiles(path, seen)?;
-    write(path, &svg::svg(TITLE, &seen.stacks, &profiles))
-}
-
-pub fn speedscope(path: &Path, seen: &Observations) -> Result<(), String> {
-    let profiles = profiles(path, seen)?;
-    let file = scope::file(TITLE, &seen.stacks, &profiles);
-    write(path, &serde_json::to_string(&file).map_err(|e| e.to_string())?)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
+fn to(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
