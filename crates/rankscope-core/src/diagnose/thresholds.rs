@@ -45,6 +45,8 @@ thresholds! {
     SECOND_SHARE = 0.1;
     /// Of a general cause's share: a specific one that explains so much of it takes its place.
     EXPLAINS = 0.5;
+    /// The same, where the two may also be different stretches of time.
+    EXPLAINS_APART = 0.85;
     /// Share of a slot on a CPU from which a thread was running in it.
     ON_CPU = 0.5;
     /// Share of a slot runnable without a CPU from which a thread was starved.

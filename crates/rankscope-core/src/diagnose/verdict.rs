@@ -62,7 +62,7 @@ fn head(facts: &Facts) -> String {
 fn beside(facts: &Facts, cases: &[Case], main: &Case) -> String {
     let second = cases.iter().filter(|c| c.cause != main.cause && c.holds == Holds::Yes);
     let own = |c: &&Case| {
-        !super::hypotheses::EXPLAINS.iter().any(|(s, generals)| {
+        !super::hypotheses::EXPLAINS.iter().any(|(s, _, generals)| {
             (*s == main.cause && generals.contains(&c.cause))
                 || (*s == c.cause && generals.contains(&main.cause))
         })

@@ -1,7 +1,9 @@
 //! Diagnoses of jobs whose bottleneck is known.
 
+mod any;
 mod build;
 mod cases;
+mod each;
 mod first;
 
 use rankscope_core::diagnose::findings::{Diagnosis, Hypothesis, Status};

@@ -6,6 +6,7 @@ use super::super::phases::{BUSY, LOW_POWER};
 use super::super::series::{Measure, at, average};
 use super::super::thresholds as t;
 use super::case::{Case, Holds, percent};
+use super::ranks;
 use crate::gpu::ClockEvents;
 
 struct Limited<'a> {
@@ -47,7 +48,9 @@ pub fn judge(facts: &Facts) -> Case {
         worst.what,
         percent(worst.share)
     );
-    case.wall = cost(worst);
+    // A rank that others wait for costs what they wait.
+    let late = ranks::late(facts).filter(|late| facts.ranks[late.index].gpus.contains(&worst.index));
+    case.wall = late.map_or(0.0, |late| late.others).max(cost(worst));
     case.share = case.wall.min(1.0);
     let thermal = worst.what.contains("thermal") || worst.what.contains("hardware slowdown");
     if thermal {
