@@ -103,6 +103,8 @@ thresholds! {
     COLLECTING = 0.1;
     /// Share of samples in the wait for the GIL.
     GIL_WAIT = 0.2;
+    /// Voluntary switches a second, below which a thread doesn't take turns with another.
+    GIL_SWITCHES = 20.0;
     /// Share of the main thread's stacks that one source line may have where launching is the work.
     LAUNCH_SPREAD = 0.3;
     /// Of the power limit: below it a busy GPU has too little to do in each kernel.

@@ -18,7 +18,7 @@ pub fn of(facts: &Facts, cases: &[Case], main: &'static str) -> Verdict {
         CANNOT_TELL => (0.2, format!("can't tell: {head}; {}{not}", what_is_missing(facts, cases))),
         cause => match by_cause(cause) {
             Some(case) => {
-                let under = words::under(facts).map(|phase| format!(" under {phase}")).unwrap_or_default();
+                let under = words::under(facts).map(|phase| format!(", under {phase}")).unwrap_or_default();
                 let reason = format!("{head}; {}{under}{}", case.reason, beside(facts, cases, case));
                 (confidence(facts, case, Status::Kept), format!("{reason}{not}"))
             }

@@ -47,6 +47,8 @@ pub struct Os {
     pub on_cpu: Option<f64>,
     pub run_delay: Option<f64>,
     pub state: Option<char>,
+    /// Voluntary switches a second, over the window.
+    pub switches: Option<f64>,
 }
 
 impl Os {
@@ -56,6 +58,7 @@ impl Os {
             on_cpu: at(&thread.on_cpu, slot),
             run_delay: at(&thread.run_delay, slot),
             state: thread.state.get(slot).copied().flatten(),
+            switches: thread.voluntary_switches.map(f64::from),
         }
     }
 
@@ -100,7 +103,9 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
         },
         None if os.state == Some('R') => Doing::OnCpu,
         None if os.state.is_none() => Doing::Unknown,
-        _ if sample.gil_elsewhere == Some(true) => Doing::GilWait,
+        _ if sample.gil_elsewhere == Some(true) && os.switches.is_none_or(|s| s >= t::GIL_SWITCHES) => {
+            Doing::GilWait
+        }
         _ => sleeps_in.unwrap_or(Doing::NativeWait),
     }
 }

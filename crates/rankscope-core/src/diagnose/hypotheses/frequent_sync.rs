@@ -23,7 +23,8 @@ pub fn judge(facts: &Facts) -> Case {
     let wall = vec![1.0; facts.grid.slots];
     let place = if rank.doing.by_stacks { stacks::hot(&rank.sampled, &wall, WAITS) } else { None };
     let share = place.as_ref().map_or(0.0, |p| p.share);
-    let seen = |value| rank.doing.by_stacks.then(|| Measure { value, samples: rank.sampled.len() as u64 });
+    let seen =
+        |value| Some(Measure { value, samples: rank.sampled.len() as u64 }).filter(|_| rank.doing.by_stacks);
     let waits = case.at_least("main_thread.waits_for_the_gpu_at_one_place_share", seen(share), t::SYNC_SHARE);
     // The thread waits as long as the GPU works, and works while it waits.
     let apart = used.map(|u| (share - u.value).abs());
