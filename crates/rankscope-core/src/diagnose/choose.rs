@@ -48,13 +48,13 @@ pub fn main_cause(facts: &Facts, cases: &[Case]) -> &'static str {
 fn described(holds: &[&Case]) -> Vec<&'static str> {
     let by = |cause: &str| holds.iter().find(|c| c.cause == cause);
     let mut described = Vec::new();
-    for (specific, generals) in EXPLAINS {
+    for (specific, enough, generals) in EXPLAINS {
         let Some(specific) =
             by(specific).filter(|s| s.share >= t::SECOND_SHARE || s.wall >= t::HEALTHY_OTHER)
         else {
             continue;
         };
-        let covered = generals.iter().filter_map(|g| by(g)).filter(|g| specific.wall >= t::EXPLAINS * g.wall);
+        let covered = generals.iter().filter_map(|g| by(g)).filter(|g| specific.wall >= enough * g.wall);
         described.extend(covered.map(|g| g.cause));
     }
     described
@@ -71,7 +71,8 @@ fn computes_on_cpus(facts: &Facts) -> bool {
 }
 
 pub fn finding(facts: &Facts, case: Case, main: &str) -> Hypothesis {
-    let worth = case.wall >= t::HEALTHY_OTHER || case.share >= t::SECOND_SHARE;
+    let worth =
+        case.wall >= t::HEALTHY_OTHER || case.share >= t::SECOND_SHARE && case.wall >= t::HEALTHY_OTHER / 2.0;
     let status = match case.holds {
         _ if case.cause == main => Status::Kept,
         Holds::Yes if worth => Status::Secondary,
@@ -98,7 +99,7 @@ pub fn confidence(facts: &Facts, case: &Case, status: Status) -> f64 {
     let missing = 0.1 * case.missing.len().min(4) as f64;
     let confidence = match status {
         Status::Kept | Status::Secondary => {
-            let signals = 0.1 * case.signals.min(4) as f64;
+            let signals = 0.15 * f64::from(case.signals.min(3));
             let blind = if facts.seen.gpus.is_empty() || facts.gpu_known() { 0.0 } else { 0.2 };
             0.3 + signals + 0.3 * case.share - missing - blind
         }

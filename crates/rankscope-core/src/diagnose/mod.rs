@@ -4,6 +4,7 @@
 //! Observations → phases (each GPU's time) → facts (computed once) → cases (one a cause) → choice → Diagnosis → words
 //! ```
 
+mod advice;
 mod choose;
 mod facts;
 pub mod findings;
@@ -23,18 +24,19 @@ pub mod thresholds;
 mod verdict;
 mod words;
 
-use facts::{Facts, stacks};
+use facts::stacks::{self, Sampled};
+use facts::{Facts, frames};
 use findings::{Diagnosis, Hypothesis, Overhead, Remedy, TopStack, Verdict};
 use observations::{Frame, Observations};
 pub use words::ladder;
 
-/// Remedies that a catalogue knows for a stack (leaf first). They add advice, never a verdict.
-pub type Catalogue<'a> = &'a dyn Fn(&[&Frame]) -> Vec<Remedy>;
+/// Remedies that a catalogue knows for a stack (leaf first) that takes this share of all time. They add advice, never a
+/// verdict.
+pub type Catalogue<'a> = &'a dyn Fn(&[&Frame], f64) -> Vec<Remedy>;
 
-/// Stacks that are shown, and that the catalogue is asked about.
+/// Stacks that are shown.
 const TOP_STACKS: usize = 5;
-/// Share of the lost time from which a stack is worth the catalogue's advice.
-const WORTH_ADVICE: f64 = 0.1;
+const WORKER_STACKS: usize = 2;
 
 pub fn diagnose(seen: &Observations, catalogue: Catalogue) -> Diagnosis {
     let overhead = Overhead {
@@ -53,7 +55,7 @@ pub fn diagnose(seen: &Observations, catalogue: Catalogue) -> Diagnosis {
     let cases = hypotheses::judge_all(&facts);
     let main = choose::main_cause(&facts, &cases);
     let verdict = verdict::of(&facts, &cases, main);
-    let advice = advice(&facts, catalogue);
+    let advice = advice::of(&facts, catalogue);
     let mut hypotheses: Vec<Hypothesis> =
         cases.into_iter().map(|case| choose::finding(&facts, case, main)).collect();
     for hypothesis in &mut hypotheses {
@@ -76,21 +78,21 @@ pub fn diagnose(seen: &Observations, catalogue: Catalogue) -> Diagnosis {
     }
 }
 
-fn advice(facts: &Facts, catalogue: Catalogue) -> Vec<Remedy> {
-    let Some(rank) = facts.rank() else { return Vec::new() };
-    let top = stacks::top(&rank.sampled, &rank.weight, TOP_STACKS);
-    top.iter().filter(|(_, share)| *share >= WORTH_ADVICE).flat_map(|(frames, _)| catalogue(frames)).collect()
-}
-
 fn top_stacks(facts: &Facts) -> Vec<TopStack> {
-    let of_rank = |rank: &facts::rank::RankFacts| {
-        let top = stacks::top(&rank.sampled, &rank.weight, TOP_STACKS);
-        let stack = |(frames, idle_weight): (Vec<&Frame>, f64)| TopStack {
-            thread: format!("{}, main thread", rank.name),
-            frames: frames.iter().map(|f| facts::frames::words(f)).collect(),
-            idle_weight,
-        };
-        top.into_iter().map(stack).collect::<Vec<_>>()
+    let Some(rank) = facts.rank() else { return Vec::new() };
+    let stack = |thread: &str, (frames, idle_weight): (Vec<&Frame>, f64)| TopStack {
+        thread: thread.to_owned(),
+        frames: frames.iter().map(|f| frames::words(f)).collect(),
+        idle_weight,
     };
-    facts.rank().map(of_rank).unwrap_or_default()
+    let main = format!("{}, main thread", rank.name);
+    let of_main =
+        stacks::top(&rank.sampled, &rank.weight, TOP_STACKS).into_iter().map(|top| stack(&main, top));
+    let workers: Vec<u32> = rank.workers.iter().flat_map(|g| &g.members).map(|p| p.pid).collect();
+    let sampled: Vec<Sampled> =
+        workers.iter().flat_map(|&pid| stacks::of_main(facts.seen, pid, None, facts.grid)).collect();
+    let name = format!("{}, workers", rank.name);
+    let of_workers =
+        stacks::top(&sampled, &rank.weight, WORKER_STACKS).into_iter().map(|top| stack(&name, top));
+    of_main.chain(of_workers).collect()
 }

@@ -147,6 +147,7 @@ fn stacks(facts: &Facts, diagnosis: &Diagnosis) -> String {
     let top: Vec<String> = diagnosis
         .top_stacks
         .iter()
+        .filter(|s| s.thread.ends_with("main thread"))
         .take(3)
         .map(|s| {
             format!(

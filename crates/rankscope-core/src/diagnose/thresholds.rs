@@ -45,6 +45,8 @@ thresholds! {
     SECOND_SHARE = 0.1;
     /// Of a general cause's share: a specific one that explains so much of it takes its place.
     EXPLAINS = 0.5;
+    /// The same, where the two may also be different stretches of time.
+    EXPLAINS_APART = 0.85;
     /// Share of a slot on a CPU from which a thread was running in it.
     ON_CPU = 0.5;
     /// Share of a slot runnable without a CPU from which a thread was starved.
@@ -101,6 +103,8 @@ thresholds! {
     COLLECTING = 0.1;
     /// Share of samples in the wait for the GIL.
     GIL_WAIT = 0.2;
+    /// Voluntary switches a second, below which a thread doesn't take turns with another.
+    GIL_SWITCHES = 20.0;
     /// Share of the main thread's stacks that one source line may have where launching is the work.
     LAUNCH_SPREAD = 0.3;
     /// Of the power limit: below it a busy GPU has too little to do in each kernel.

@@ -18,7 +18,7 @@ pub fn of(facts: &Facts, cases: &[Case], main: &'static str) -> Verdict {
         CANNOT_TELL => (0.2, format!("can't tell: {head}; {}{not}", what_is_missing(facts, cases))),
         cause => match by_cause(cause) {
             Some(case) => {
-                let under = words::under(facts).map(|phase| format!(" under {phase}")).unwrap_or_default();
+                let under = words::under(facts).map(|phase| format!(", under {phase}")).unwrap_or_default();
                 let reason = format!("{head}; {}{under}{}", case.reason, beside(facts, cases, case));
                 (confidence(facts, case, Status::Kept), format!("{reason}{not}"))
             }
@@ -62,7 +62,7 @@ fn head(facts: &Facts) -> String {
 fn beside(facts: &Facts, cases: &[Case], main: &Case) -> String {
     let second = cases.iter().filter(|c| c.cause != main.cause && c.holds == Holds::Yes);
     let own = |c: &&Case| {
-        !super::hypotheses::EXPLAINS.iter().any(|(s, generals)| {
+        !super::hypotheses::EXPLAINS.iter().any(|(s, _, generals)| {
             (*s == main.cause && generals.contains(&c.cause))
                 || (*s == c.cause && generals.contains(&main.cause))
         })

@@ -261,7 +261,7 @@ impl Job {
 }
 
 /// One moment of a main thread.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Act {
     pub on_cpu: f32,
     pub run_delay: f32,

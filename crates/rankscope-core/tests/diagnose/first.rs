@@ -104,16 +104,21 @@ fn what_functions_are_called_decides_nothing() {
 fn the_catalogue_adds_remedies_and_no_verdict() {
     use rankscope_core::diagnose::{diagnose, findings::Remedy};
     let job = masks();
-    let known = |frames: &[&Frame]| -> Vec<Remedy> {
+    let known = |frames: &[&Frame], share: f64| -> Vec<Remedy> {
         let hit = frames.iter().any(|f| f.function == "update" && f.file.contains("torchmetrics/"));
-        hit.then(|| Remedy { action: "evaluate every n epochs".into(), ..Remedy::default() })
-            .into_iter()
-            .collect()
+        hit.then(|| Remedy {
+            action: "evaluate every n epochs".into(),
+            estimated_gain: Some(format!("{:.0} %", share * 90.0)),
+            ..Remedy::default()
+        })
+        .into_iter()
+        .collect()
     };
     let found = diagnose(&job.seen, &known);
     assert_eq!(found.verdict.cause, "main_thread_python");
     let remedies = &find(&found, "main_thread_python").remedies;
     assert_eq!(remedies[0].action, "evaluate every n epochs");
+    assert_eq!(remedies[0].estimated_gain.as_deref(), Some("76 %"), "of all time, not of the lost");
     assert_eq!(remedies.iter().filter(|r| r.action == remedies[0].action).count(), 1);
 }
 

@@ -1,8 +1,11 @@
 //! Diagnoses of jobs whose bottleneck is known.
 
+mod any;
 mod build;
 mod cases;
+mod each;
 mod first;
+mod healthy;
 
 use rankscope_core::diagnose::findings::{Diagnosis, Hypothesis, Status};
 use rankscope_core::diagnose::observations::Observations;
@@ -10,7 +13,7 @@ use rankscope_core::diagnose::{diagnose, ladder};
 
 /// Without a catalogue. What must hold for every diagnosis is looked at here.
 pub fn look(seen: &Observations) -> Diagnosis {
-    let diagnosis = diagnose(seen, &|_| Vec::new());
+    let diagnosis = diagnose(seen, &|_, _| Vec::new());
     check(&diagnosis);
     let lines = ladder(seen, &diagnosis);
     assert!(!lines.is_empty());

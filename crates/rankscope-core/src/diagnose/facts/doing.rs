@@ -47,6 +47,8 @@ pub struct Os {
     pub on_cpu: Option<f64>,
     pub run_delay: Option<f64>,
     pub state: Option<char>,
+    /// Voluntary switches a second, over the window.
+    pub switches: Option<f64>,
 }
 
 impl Os {
@@ -56,6 +58,7 @@ impl Os {
             on_cpu: at(&thread.on_cpu, slot),
             run_delay: at(&thread.run_delay, slot),
             state: thread.state.get(slot).copied().flatten(),
+            switches: thread.voluntary_switches.map(f64::from),
         }
     }
 
@@ -100,7 +103,9 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
         },
         None if os.state == Some('R') => Doing::OnCpu,
         None if os.state.is_none() => Doing::Unknown,
-        _ if sample.gil_elsewhere == Some(true) => Doing::GilWait,
+        _ if sample.gil_elsewhere == Some(true) && os.switches.is_none_or(|s| s >= t::GIL_SWITCHES) => {
+            Doing::GilWait
+        }
         _ => sleeps_in.unwrap_or(Doing::NativeWait),
     }
 }
@@ -125,43 +130,58 @@ pub fn of_slot(os: Os, sleeps_in: Option<Doing>) -> Vec<(f64, Doing)> {
 pub fn sleeps_in(thread: &Thread) -> Option<Doing> {
     let all: u64 = thread.waits.iter().map(|(_, slots)| u64::from(*slots)).sum();
     let most = |kinds: &[&str]| {
-        let slots = thread.waits.iter().filter(|(name, _)| kinds.iter().any(|k| name.contains(k)));
+        let named = |name: &str| kinds.iter().any(|k| name.trim_start_matches('_').starts_with(k));
+        let slots = thread.waits.iter().filter(|(name, _)| named(name));
         slots.map(|(_, slots)| u64::from(*slots)).sum::<u64>() * 2 > all
     };
     [
-        (&["nanosleep"][..], Doing::Sleep),
+        (&["hrtimer_nanosleep", "do_nanosleep", "clock_nanosleep"][..], Doing::Sleep),
         (DISK_WAITS, Doing::Disk),
         (SOCKET_WAITS, Doing::Socket),
         (&["pipe_read", "pipe_wait", "anon_pipe"], Doing::Data),
-        (&["do_wait", "kernel_wait", "pidfd"], Doing::Child),
-        (&["n_tty", "ep_poll", "epoll", "sigtimedwait", "sigsuspend", "sys_pause"], Doing::Events),
+        (&["do_wait", "kernel_wait"], Doing::Child),
+        (
+            &[
+                "n_tty_read",
+                "ep_poll",
+                "do_epoll",
+                "do_sigtimedwait",
+                "sigsuspend",
+                "do_sys_pause",
+                "x64_sys_pause",
+            ],
+            Doing::Events,
+        ),
     ]
     .into_iter()
     .find(|(kinds, _)| all > 0 && most(kinds))
     .map(|(_, doing)| doing)
 }
 
-/// File systems, local and on the network.
+/// File systems, local and on the network. Beginnings of names.
 const DISK_WAITS: &[&str] = &[
     "folio_wait",
+    "folio_lock",
     "wait_on_page",
+    "wait_on_bit",
     "io_schedule",
     "filemap",
-    "nfs",
-    "rpc_wait",
+    "balance_dirty",
     "blk_",
+    "submit_bio_wait",
     "jbd2",
     "ext4_",
     "xfs_",
     "btrfs_",
+    "nfs",
+    "rpc_wait",
     "ceph",
     "request_wait_answer",
+    "fuse",
     "ptlrpc",
     "cl_sync",
     "ll_",
-    "gpfs",
     "cxiWait",
-    "wait_on_bit",
 ];
 const SOCKET_WAITS: &[&str] =
     &["sk_wait", "tcp_", "inet_csk", "skb_wait", "unix_stream", "wait_woken", "sock_"];

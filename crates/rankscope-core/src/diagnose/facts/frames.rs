@@ -17,16 +17,18 @@ pub fn stdlib(file: &str) -> Option<&str> {
     if let Some(frozen) = file.strip_prefix("<frozen ") {
         return Some(frozen.trim_end_matches('>'));
     }
-    // …/lib/python3.12/queue.py, …/python313.zip/queue.py; never what lies in the folders for packages.
-    let at = ["/lib/python3.", "/lib64/python3.", "/lib/python313", "/python3"]
-        .iter()
-        .find_map(|p| file.rfind(p))?;
-    let (version, rest) =
-        file[at + 1..].trim_start_matches("lib/").trim_start_matches("lib64/").split_once('/')?;
-    let named = version.strip_prefix("python3")?;
-    let named = named.trim_end_matches(".zip").trim_start_matches('.').trim_end_matches('t');
-    let digits = named.bytes().all(|b| b.is_ascii_digit());
-    (digits && !rest.starts_with("site-packages/") && !rest.starts_with("dist-packages/")).then_some(rest)
+    // …/lib/python3.12/queue.py, …/lib/python313.zip/queue.py; never what lies in the folders for packages.
+    let (_, rest) = ["/lib/python3", "/lib64/python3"].iter().find_map(|lib| file.rsplit_once(lib))?;
+    let (version, module) = rest.split_once('/')?;
+    let digits = version.trim_start_matches('.').trim_end_matches(".zip").trim_end_matches('t');
+    let numbered = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let packaged = module.starts_with("site-packages/") || module.starts_with("dist-packages/");
+    (numbered && !packaged).then_some(module)
+}
+
+/// The first frame of a process that multiprocessing made.
+pub fn begins_a_fork(frame: &Frame) -> bool {
+    stdlib(&frame.file) == Some("multiprocessing/process.py") && name(&frame.function) == "_bootstrap"
 }
 
 /// Frames of the interpreter at the leaf's end: (module, function).
@@ -147,4 +149,70 @@ pub fn short(file: &str) -> &str {
     }
     let mut slashes = file.rmatch_indices('/').map(|(at, _)| at);
     slashes.nth(1).map_or(file, |at| &file[at + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standard_library_by_its_place() {
+        for (file, module) in [
+            ("/usr/lib/python3.11/queue.py", Some("queue.py")),
+            (
+                "/root/.local/share/uv/python/cpython-3.13.1t-linux/lib/python3.13t/multiprocessing/pool.py",
+                Some("multiprocessing/pool.py"),
+            ),
+            ("/opt/lib/python313.zip/queue.py", Some("queue.py")),
+            ("<frozen importlib._bootstrap>", Some("importlib._bootstrap")),
+            ("/usr/lib/python3.11/site-packages/torch/queue.py", None),
+            ("/usr/lib/python3/dist-packages/queue.py", None),
+            ("/home/me/lib/python3/queue.py", None),
+            ("/app/queue.py", None),
+            ("queue.py", None),
+            ("<string>", None),
+        ] {
+            assert_eq!(stdlib(file), module, "{file}");
+        }
+    }
+
+    fn frame(function: &str, file: &str) -> Frame {
+        Frame { function: function.into(), file: file.into(), line: 1 }
+    }
+
+    #[test]
+    fn a_wait_is_named_by_the_outermost_module_of_the_library() {
+        let lib = |module: &str| format!("/usr/lib/python3.12/{module}");
+        let condition = frame("Condition.wait", &lib("threading.py"));
+        let queue = frame("Queue.get", &lib("queue.py"));
+        let own = frame("get", "/app/queue.py");
+        assert_eq!(wait(&[&condition, &queue, &own]), Some(Wait::Data));
+        assert_eq!(wait(&[&condition, &own]), Some(Wait::Lock));
+        assert_eq!(wait(&[&own, &condition, &queue]), None, "the program's own code runs");
+        let select = frame("_PollLikeSelector.select", &lib("selectors.py"));
+        let communicate = frame("Popen.communicate", &lib("subprocess.py"));
+        assert_eq!(wait(&[&select, &communicate, &own]), Some(Wait::Child));
+        assert_eq!(wait(&[&select]), Some(Wait::Events));
+    }
+
+    #[test]
+    fn what_a_user_calls_things_is_no_sign() {
+        let own =
+            ["importlib", "_launch", "compile", "ptxas"].map(|name| frame(name, "/app/importlib._bootstrap"));
+        let stack: Vec<&Frame> = own.iter().collect();
+        assert!(!imports(&stack) && !spawns(&stack) && !compiles(&stack) && !iterates(&stack));
+        assert_eq!(wait(&stack), None);
+    }
+
+    #[test]
+    fn files_are_shown_from_the_package_on() {
+        for (file, shown) in [
+            ("/opt/conda/lib/python3.11/site-packages/torch/utils/data.py", "torch/utils/data.py"),
+            ("/usr/lib/python3.11/multiprocessing/pool.py", "multiprocessing/pool.py"),
+            ("/home/somebody/project/src/train.py", "src/train.py"),
+            ("train.py", "train.py"),
+        ] {
+            assert_eq!(short(file), shown);
+        }
+    }
 }

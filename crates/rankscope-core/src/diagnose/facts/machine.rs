@@ -10,11 +10,8 @@ pub struct Machine {
     /// Cores in use by the container, in the lost time and in the whole window.
     pub cpu: Option<Measure>,
     pub cpu_all: Option<Measure>,
-    /// Cores that the job's processes used and wanted, and those of processes with several busy threads.
-    pub demand: Option<Measure>,
-    pub threaded_demand: f64,
-    /// How many of the container's processes had several busy threads.
-    pub threaded: usize,
+    /// `None`: no process' CPU time could be read.
+    pub demand: Option<Demand>,
     /// Percent.
     pub throttled: Option<Measure>,
     pub cpu_pressure: Option<Measure>,
@@ -42,15 +39,9 @@ impl Machine {
     pub fn of(seen: &Observations, weight: &[f64]) -> Machine {
         let container = &seen.container;
         let of_processes = || sum_of_cpu(seen, weight);
-        let demand = |p: &Process| {
-            let cpu = weighted(&p.cpu, weight)?;
-            Some(cpu.value + weighted(&p.cpu_wanted, weight).map_or(0.0, |m| m.value))
-        };
-        let demands: Vec<f64> = seen.processes.iter().filter_map(demand).collect();
-        let threaded: Vec<f64> = demands.iter().copied().filter(|d| *d >= t::MULTITHREADED).collect();
+        let demand = Demand::of(seen, weight);
         let (compilers, compiler_names) = compilers(seen, weight);
         let live = |p: &&Process| p.started_s > 0.0 || p.ended_s.is_some();
-        let slots = weight.len() as u64;
         Machine {
             limit: container.cpu_limit.map(f64::from).filter(|l| l.is_finite() && *l > 0.0).or(seen
                 .node
@@ -59,9 +50,7 @@ impl Machine {
                 .filter(|c| *c > 0.0)),
             cpu: weighted(&container.cpu, weight).or_else(of_processes),
             cpu_all: mean(&container.cpu).or_else(|| sum_of_cpu(seen, &vec![1.0; weight.len()])),
-            demand: (!demands.is_empty()).then(|| Measure { value: demands.iter().sum(), samples: slots }),
-            threaded_demand: threaded.iter().sum(),
-            threaded: threaded.len(),
+            demand,
             throttled: weighted(&container.throttled, weight),
             cpu_pressure: weighted(&container.cpu_pressure, weight),
             io_pressure: weighted(&container.io_pressure, weight),
@@ -91,8 +80,40 @@ impl Machine {
 
     /// Cores wanted ÷ limit.
     pub fn demand_of_limit(&self) -> Option<Measure> {
-        let limit = self.limit?;
-        self.demand.map(|demand| demand.map(|d| d / limit))
+        let (limit, demand) = (self.limit?, self.demand?);
+        Some(Measure { value: demand.cores / limit, samples: demand.samples })
+    }
+}
+
+/// Cores that the job's processes used and wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Demand {
+    pub cores: f64,
+    /// Of them, wanted and not given.
+    pub wanted: f64,
+    /// Of them, by processes with several busy threads, and how many these are.
+    pub threaded: f64,
+    pub threaded_processes: usize,
+    pub samples: u64,
+}
+
+impl Demand {
+    fn of(seen: &Observations, weight: &[f64]) -> Option<Demand> {
+        // Neighbours in the same container are none of the job.
+        let known = seen.processes.iter().any(|p| p.rank.is_some());
+        let mut demand: Option<Demand> = None;
+        for process in seen.processes.iter().filter(|p| !known || p.rank.is_some()) {
+            let Some(cpu) = weighted(&process.cpu, weight) else { continue };
+            let wanted = weighted(&process.cpu_wanted, weight).map_or(0.0, |m| m.value);
+            let all = demand.get_or_insert_default();
+            (all.cores, all.wanted) = (all.cores + cpu.value + wanted, all.wanted + wanted);
+            all.samples = all.samples.max(cpu.samples);
+            if cpu.value + wanted >= t::MULTITHREADED {
+                all.threaded += cpu.value + wanted;
+                all.threaded_processes += 1;
+            }
+        }
+        demand
     }
 }
 

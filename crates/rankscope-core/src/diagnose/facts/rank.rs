@@ -12,7 +12,7 @@ use super::workers::{self, Group};
 const FEWEST_STACKS: usize = 10;
 
 pub struct RankFacts<'a> {
-    /// `rank 3`, or `the job` where there is only one.
+    /// `rank 3`; where nobody says which, `the job`, or of several `process 4711`.
     pub name: String,
     pub process: Option<&'a Process>,
     pub main: Option<&'a Thread>,
@@ -24,9 +24,8 @@ pub struct RankFacts<'a> {
     pub lost: Option<Measure>,
     /// Share of the window in which its GPUs waited in a collective.
     pub collective: Option<f64>,
-    /// What the main thread did in the lost time, and in the rest.
+    /// What the main thread did in the lost time.
     pub doing: Shares,
-    pub doing_busy: Shares,
     /// The main thread, by the kernel, in the lost time.
     pub on_cpu: Option<Measure>,
     pub run_delay: Option<Measure>,
@@ -54,7 +53,6 @@ fn of<'a>(
         Some(_) => by_slot.iter().map(|v| v.unwrap_or(0.0)).collect(),
         None => vec![1.0; grid.slots],
     };
-    let busy: Vec<f64> = by_slot.iter().map(|v| v.map_or(0.0, |v| 1.0 - v)).collect();
     let process = seen.processes.iter().find(|p| p.pid == rank.pid);
     let main =
         process.and_then(|p| p.seen_threads.iter().find(|t| t.tid == p.pid).or(p.seen_threads.first()));
@@ -62,13 +60,16 @@ fn of<'a>(
     let collective =
         average(mine.iter().filter(|g| g.usage.unknown < 1.0).map(|g| (1.0, g.usage.collective_wait)));
     RankFacts {
-        name: rank.rank.map_or_else(|| "the job".to_owned(), |r| format!("rank {r}")),
+        name: match rank.rank {
+            Some(rank) => format!("rank {rank}"),
+            None if seen.ranks.len() > 1 => format!("process {}", rank.pid),
+            None => "the job".to_owned(),
+        },
         process,
         main,
         lost,
         collective: collective.map(|m| m.value),
         doing: shares(&sampled, main, &weight),
-        doing_busy: shares(&sampled, main, &busy),
         on_cpu: main.and_then(|t| weighted(&t.on_cpu, &weight)),
         run_delay: main.and_then(|t| weighted(&t.run_delay, &weight)),
         workers: workers::of(seen, index, rank.pid, &weight, grid),

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::super::observations::{Frame, Observations, Thread};
 use super::super::phases::Grid;
 use super::doing::{self, Doing, Os};
+use super::frames;
 
 pub struct Sampled<'a> {
     pub slot: usize,
@@ -29,8 +30,9 @@ pub fn of_main<'a>(seen: &'a Observations, pid: u32, main: Option<&Thread>, grid
 fn frames_of(seen: &Observations, stack: u32, torn_leaf: bool) -> Option<Vec<&Frame>> {
     let stack = seen.stacks.stacks.get(stack as usize)?;
     let skipped = usize::from(torn_leaf && stack.len() > 1);
-    let frames: Vec<&Frame> =
-        stack.iter().skip(skipped).filter_map(|&f| seen.stacks.frames.get(f as usize)).collect();
+    let frames = stack.iter().skip(skipped).filter_map(|&f| seen.stacks.frames.get(f as usize));
+    // Below a fork by multiprocessing Python's stack still shows the parent's frames.
+    let frames: Vec<&Frame> = frames.take_while(|f| !frames::begins_a_fork(f)).collect();
     (!frames.is_empty()).then_some(frames)
 }
 

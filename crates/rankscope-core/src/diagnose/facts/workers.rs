@@ -45,8 +45,9 @@ pub fn of<'a>(seen: &'a Observations, index: usize, rank: u32, weight: &[f64], g
         .iter()
         .filter(|p| p.python && !is_rank(p) && (p.parent == rank || p.rank == Some(index)))
         .collect();
-    children.sort_by(|a, b| (a.parent, a.pid).cmp(&(b.parent, b.pid)));
-    children.sort_by(|a, b| a.parent.cmp(&b.parent).then(a.started_s.total_cmp(&b.started_s)));
+    children.sort_by(|a, b| {
+        a.parent.cmp(&b.parent).then(a.started_s.total_cmp(&b.started_s)).then(a.pid.cmp(&b.pid))
+    });
     let mut groups: Vec<Vec<&Process>> = Vec::new();
     for child in children {
         let together = |last: &&Process| {

@@ -8,7 +8,7 @@ use super::starved;
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("cpu_quota_throttled", facts);
     let throttled = match (facts.machine.throttled, facts.seen.container.cpu_quota) {
-        (None, false) if facts.seen.container.cpu_limit.is_some() => Some(false),
+        (None, false) if !facts.lacks("cgroup.throttling") => Some(false),
         (measured, _) => case.at_least("container.throttled_periods_percentage", measured, t::THROTTLED),
     };
     let starving = starved::by_whom(facts);

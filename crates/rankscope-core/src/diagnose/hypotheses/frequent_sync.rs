@@ -17,22 +17,24 @@ pub fn judge(facts: &Facts) -> Case {
         return case;
     };
     let gaps = case.at_least("gpu.lost_between_kernels_share", between_kernels(facts), 0.5);
-    // While the GPU works: the place where the thread waits for it.
-    let busy: Vec<f64> = rank.weight.iter().map(|w| 1.0 - w).collect();
-    let place = if rank.doing_busy.by_stacks { stacks::hot(&rank.sampled, &busy, WAITS) } else { None };
-    let waits = rank.doing_busy.by_stacks.then(|| Measure {
-        value: place.as_ref().map_or(0.0, |p| p.share),
-        samples: rank.doing_busy.samples,
-    });
-    let waits = case.at_least("main_thread.waits_for_the_gpu_at_one_place_share", waits, t::SYNC_SHARE);
-    // In the gaps it prepares the next kernels.
-    let prepares = rank.share(&[Doing::Python, Doing::Native, Doing::OnCpu, Doing::NativeWait]);
-    let prepares = case.at_least("main_thread.prepares_in_the_gaps_share", prepares, 0.6);
-    case.all(&[gaps, waits, prepares]);
-    case.explains(rank.doing.of(&[Doing::Python, Doing::Native, Doing::OnCpu, Doing::NativeWait]), facts);
+    // Where launching takes longer than computing, the GPU would wait without the sync as well.
+    let used = rank.lost.map(|lost| lost.map(|l| 1.0 - l));
+    let could = case.at_least("gpu.used_share", used, 0.5);
+    let wall = vec![1.0; facts.grid.slots];
+    let place = if rank.doing.by_stacks { stacks::hot(&rank.sampled, &wall, WAITS) } else { None };
+    let share = place.as_ref().map_or(0.0, |p| p.share);
+    let seen =
+        |value| Some(Measure { value, samples: rank.sampled.len() as u64 }).filter(|_| rank.doing.by_stacks);
+    let waits = case.at_least("main_thread.waits_for_the_gpu_at_one_place_share", seen(share), t::SYNC_SHARE);
+    // The thread waits as long as the GPU works, and works while it waits.
+    let apart = used.map(|u| (share - u.value).abs());
+    let fits = case.below("main_thread.wait_share_less_gpu_used_share", apart.and_then(seen), 0.25);
+    case.all(&[gaps, could, waits, fits]);
+    let prepares = [Doing::Python, Doing::Native, Doing::OnCpu, Doing::NativeWait];
+    case.explains(rank.doing.of(&prepares), facts);
     case.reason = match &place {
         Some(hot) => format!(
-            "the main thread waits for the GPU in {} ({} of the samples while it works), and the GPU waits after each",
+            "the main thread waits for the GPU in {} ({} of its time), and the GPU waits after each",
             super::super::words::place(hot),
             percent(hot.share)
         ),

@@ -3,9 +3,10 @@
 use super::super::facts::Facts;
 use super::super::observations::Gpu;
 use super::super::phases::{BUSY, LOW_POWER};
-use super::super::series::{Measure, at, average};
+use super::super::series::{Measure, at, average, quantile};
 use super::super::thresholds as t;
 use super::case::{Case, Holds, percent};
+use super::ranks;
 use crate::gpu::ClockEvents;
 
 struct Limited<'a> {
@@ -47,7 +48,9 @@ pub fn judge(facts: &Facts) -> Case {
         worst.what,
         percent(worst.share)
     );
-    case.wall = cost(worst);
+    // A rank that others wait for costs what they wait.
+    let late = ranks::late(facts).filter(|late| facts.ranks[late.index].gpus.contains(&worst.index));
+    case.wall = late.map_or(0.0, |late| late.others).max(cost(worst));
     case.share = case.wall.min(1.0);
     let thermal = worst.what.contains("thermal") || worst.what.contains("hardware slowdown");
     if thermal {
@@ -79,9 +82,12 @@ fn limited<'a>(facts: &Facts<'a>, index: usize) -> Option<Limited<'a>> {
     let limit = gpu.power_limit.map(f64::from).filter(|l| *l > 0.0);
     let mut events = ClockEvents::default();
     let slots = || (0..facts.grid.slots).filter(works);
+    // One that comes to its limit now and then is capped by it in the moments between as well: the meter lags.
+    let most = quantile(slots().filter_map(|s| at(&gpu.power, s)).collect(), 0.95);
+    let power = most.zip(limit).map(|(watts, limit)| watts / limit * 100.0);
     for slot in slots() {
         if let Some(bits) = gpu.clock_events.get(slot).copied().flatten() {
-            events.add(bits, at(&gpu.power, slot).zip(limit).map(|(watts, limit)| watts / limit * 100.0));
+            events.add(bits, power);
         }
     }
     let max = gpu.max_sm_clock.map(f64::from).filter(|m| *m > 0.0);

@@ -4,6 +4,7 @@
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
 use super::super::facts::frames;
+use super::super::facts::stacks::Sampled;
 use super::super::series::{Measure, average};
 use super::super::thresholds as t;
 use super::case::{Case, either, percent};
@@ -70,7 +71,7 @@ fn until_last_write(facts: &Facts) -> Option<Measure> {
         facts.seen.caches.iter().filter(|c| c.written_in_window > 0).filter_map(|c| c.newest_write_s);
     let last = writes.filter(|s| s.is_finite()).reduce(f64::max)?;
     if rank.doing.by_stacks {
-        let inside = |s: &super::super::facts::stacks::Sampled| {
+        let inside = |s: &Sampled| {
             let at = s.slot as f64 * facts.grid.seconds;
             if at <= last && ON_CPU.contains(&s.doing) { 1.0 } else { 0.0 }
         };
@@ -87,12 +88,8 @@ fn until_last_write(facts: &Facts) -> Option<Measure> {
 fn inside_compiler(facts: &Facts) -> Option<Measure> {
     let rank = facts.rank()?;
     let native = rank.sampled.iter().any(|s| s.frames.iter().any(|f| f.file.contains(".so")));
-    native.then(|| ())?;
-    average(
-        rank.sampled
-            .iter()
-            .map(|s| (rank.weight[s.slot], if frames::compiles(&s.frames) { 1.0 } else { 0.0 })),
-    )
+    let inside = |s: &Sampled| if frames::compiles(&s.frames) { 1.0 } else { 0.0 };
+    average(rank.sampled.iter().map(|s| (rank.weight[s.slot], inside(s)))).filter(|_| native)
 }
 
 fn at_its_limit(cache: &crate::diagnose::observations::Cache) -> bool {

@@ -35,6 +35,7 @@ mod threads_exceed_quota;
 mod transfer_bound;
 
 use super::facts::Facts;
+use super::thresholds as t;
 use case::Case;
 pub use checkpoint::others_wait;
 pub use main_thread::hot;
@@ -77,47 +78,46 @@ pub fn judge_all(facts: &Facts) -> Vec<Case> {
     JUDGES.iter().map(|judge| judge(facts)).collect()
 }
 
-/// A specific cause, and the general ones whose time it explains: where it holds, these only describe it.
-pub const EXPLAINS: &[(&str, &[&str])] = &[
-    ("gpu_unused", &["main_thread_python", "main_thread_native", "input_in_main_process", "process_idle"]),
-    ("process_idle", &["hang", "lock_wait", "network_input_wait"]),
-    ("hang", &["lock_wait", "collective_wait", "network_input_wait", "frequent_sync", "main_thread_native"]),
+/// A specific cause, the general ones that only describe it where both hold, and of their cost the share that it has to
+/// reach for that. Where one's time is certainly part of the other's, half of it is enough.
+pub const EXPLAINS: &[(&str, f64, &[&str])] = &[
     (
-        "memory_reclaim",
-        &["storage_wait", "checkpoint", "cpu_contention", INPUT[0], INPUT[1], INPUT[2], MAIN[0], MAIN[1]],
+        "gpu_unused",
+        t::EXPLAINS,
+        &["main_thread_python", "main_thread_native", "input_in_main_process", "process_idle"],
     ),
+    ("process_idle", t::EXPLAINS, &["hang", "lock_wait", "network_input_wait"]),
     (
-        "cpu_quota_throttled",
-        &["cpu_contention", INPUT[0], INPUT[1], INPUT[2], MAIN[0], MAIN[1], "gil_contention"],
+        "hang",
+        t::EXPLAINS,
+        &["lock_wait", "collective_wait", "network_input_wait", "frequent_sync", "main_thread_native"],
     ),
-    (
-        "threads_exceed_quota",
-        &[
-            "cpu_quota_throttled",
-            "cpu_contention",
-            INPUT[0],
-            INPUT[1],
-            INPUT[2],
-            MAIN[0],
-            MAIN[1],
-            "gil_contention",
-        ],
-    ),
-    ("cpu_contention", &[INPUT[0], INPUT[1], INPUT[2], MAIN[0], MAIN[1]]),
-    ("checkpoint", &["storage_wait", "straggler", "collective_wait", MAIN[0], MAIN[1]]),
-    ("storage_wait", &[INPUT[0], INPUT[1], INPUT[2], MAIN[0], MAIN[1], "straggler", "network_input_wait"]),
-    ("network_input_wait", &[INPUT[0], INPUT[1], INPUT[2], "lock_wait"]),
-    ("jit_compile", &["startup_import", MAIN[0], MAIN[1], "straggler", "cpu_contention"]),
-    ("startup_import", &[MAIN[0], MAIN[1], "input_in_main_process"]),
-    ("input_worker_restart", &[INPUT[0], INPUT[1], "startup_import", MAIN[0]]),
-    ("input_in_main_process", &[MAIN[0], MAIN[1]]),
-    ("garbage_collection", &[MAIN[0], MAIN[1]]),
-    ("gil_contention", &[MAIN[0], MAIN[1], "input_in_main_process"]),
-    ("launch_bound", &[MAIN[0], MAIN[1]]),
-    ("gpu_clock_limited", &["straggler", "collective_wait"]),
-    ("straggler", &["collective_wait", MAIN[0], MAIN[1], "frequent_sync"]),
-    ("transfer_bound", &[MAIN[0], MAIN[1]]),
+    ("memory_reclaim", t::EXPLAINS, &["storage_wait", "checkpoint", "cpu_contention"]),
+    ("memory_reclaim", t::EXPLAINS, INPUT),
+    ("memory_reclaim", t::EXPLAINS, MAIN),
+    ("cpu_quota_throttled", t::EXPLAINS, &["cpu_contention", "gil_contention", "straggler"]),
+    ("cpu_quota_throttled", t::EXPLAINS, INPUT),
+    ("cpu_quota_throttled", t::EXPLAINS, MAIN),
+    ("threads_exceed_quota", t::EXPLAINS, &["cpu_quota_throttled", "cpu_contention", "gil_contention"]),
+    ("threads_exceed_quota", t::EXPLAINS, INPUT),
+    ("threads_exceed_quota", t::EXPLAINS, MAIN),
+    ("cpu_contention", t::EXPLAINS, INPUT),
+    ("cpu_contention", t::EXPLAINS, MAIN),
+    ("checkpoint", t::EXPLAINS, &["storage_wait", "straggler", "collective_wait"]),
+    ("checkpoint", t::EXPLAINS_APART, MAIN),
+    ("storage_wait", t::EXPLAINS, &["straggler", "network_input_wait"]),
+    ("network_input_wait", t::EXPLAINS, INPUT),
+    ("network_input_wait", t::EXPLAINS, &["lock_wait"]),
+    ("jit_compile", t::EXPLAINS, &["startup_import", "straggler", "cpu_contention"]),
+    ("jit_compile", t::EXPLAINS, MAIN),
+    ("input_worker_restart", t::EXPLAINS, INPUT),
+    ("input_in_main_process", t::EXPLAINS, MAIN),
+    ("launch_bound", t::EXPLAINS, MAIN),
+    ("gpu_clock_limited", t::EXPLAINS, &["straggler", "collective_wait"]),
+    ("straggler", t::EXPLAINS_APART, MAIN),
+    ("straggler", t::EXPLAINS, &["collective_wait", "frequent_sync"]),
+    ("transfer_bound", t::EXPLAINS, MAIN),
 ];
 
-const INPUT: [&str; 3] = ["input_workers_saturated", "input_too_few_workers", "input_in_main_process"];
-const MAIN: [&str; 2] = ["main_thread_python", "main_thread_native"];
+const INPUT: &[&str] = &["input_workers_saturated", "input_too_few_workers", "input_in_main_process"];
+const MAIN: &[&str] = &["main_thread_python", "main_thread_native"];

@@ -40,7 +40,7 @@ pub fn of(gpu: &Gpu, grid: Grid) -> Levels {
             .missing
             .push(format!("{}: no utilisation under MIG, and power is the whole board's", gpu.label));
     } else if by_utilization {
-        levels.from_utilization(gpu, grid, spread);
+        levels.learn(gpu, grid, spread);
     } else {
         levels.by_power = spread && low.zip(high).is_some_and(|(low, high)| high >= 1.5 * low);
         (levels.idle, levels.busy) = if levels.by_power { (low, high) } else { (None, None) };
@@ -61,7 +61,7 @@ fn floor(gpu: &Gpu) -> f64 {
 }
 
 impl Levels {
-    fn from_utilization(&mut self, gpu: &Gpu, grid: Grid, spread: bool) {
+    fn learn(&mut self, gpu: &Gpu, grid: Grid, spread: bool) {
         let watts_where = |wanted: &dyn Fn(f64) -> bool| -> Vec<f64> {
             let slots = (0..grid.slots).filter(|&s| self.utilization(gpu, s).is_some_and(wanted));
             slots.filter_map(|s| at(&gpu.power, s)).collect()

@@ -223,3 +223,6 @@ fn extend(last: &mut Phase, next: Phase) {
     last.power_mean = join(last.power_mean, next.power_mean);
     last.end_s = next.end_s;
 }
+
+#[cfg(test)]
+mod tests;
