@@ -14,6 +14,23 @@ pub fn node_name() -> Option<String> {
     text("NODE_NAME").or_else(|| text("K8S_NODE_NAME"))
 }
 
+pub fn in_kubernetes() -> bool {
+    text("KUBERNETES_SERVICE_HOST").is_some()
+}
+
+/// Names of our pod, handed in by the downward API.
+pub fn pod_name() -> Option<String> {
+    text("POD_NAME").or_else(|| text("K8S_POD_NAME"))
+}
+
+pub fn pod_namespace() -> Option<String> {
+    text("POD_NAMESPACE").or_else(|| text("K8S_NAMESPACE_NAME"))
+}
+
+pub fn container_name() -> Option<String> {
+    text("CONTAINER_NAME").or_else(|| text("K8S_CONTAINER_NAME"))
+}
+
 /// NVML's library, where it is not to be looked for.
 pub fn nvml_library() -> Option<String> {
     text("RANKSCOPE_NVML_LIB")

@@ -21,6 +21,7 @@ pub mod probe;
 pub mod recorded;
 pub mod sampler;
 pub mod sources;
+pub mod stacks;
 pub mod store;
 pub mod subject;
 pub mod supervise;
