@@ -105,6 +105,9 @@ pub struct RecordArgs {
     /// Leave GPUs alone: no library of a driver is loaded
     #[arg(long, env = "RANKSCOPE_NO_GPU", value_parser = clap::builder::FalseyValueParser::new())]
     pub no_gpu: bool,
+    /// Also record Python stacks, at most twice a second and 0.5 % of a core, for rankscope diagnose
+    #[arg(long, env = "RANKSCOPE_STACKS", value_parser = clap::builder::FalseyValueParser::new())]
+    pub stacks: bool,
     /// Seconds that rankscope's own work may take after the job has ended; of many ranks counted from each one's turn
     #[arg(long, env = "RANKSCOPE_GRACE", default_value = "10", value_parser = grace, value_name = "SECONDS")]
     pub grace: f64,

@@ -146,6 +146,7 @@ fn record_config(args: RecordArgs, json: bool, verbose: bool) -> record::Config 
         interval: Duration::from_secs_f64(args.interval),
         window: Duration::from_secs_f64(args.window),
         options: Options { mounts: args.mount, pss: args.pss, no_gpu: args.no_gpu, ..Options::default() },
+        stacks: args.stacks,
         grace: Duration::from_secs_f64(args.grace),
         mlflow: mlflow_options(args.mlflow),
         json,

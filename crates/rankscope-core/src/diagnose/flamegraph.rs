@@ -33,10 +33,11 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Each profile is a box below the top one.
+/// Each profile is a box below the top one: those of the GPU's idle time where there are any.
 pub fn svg(title: &str, stacks: &Stacks, profiles: &[Profile]) -> String {
     let mut root = Node::default();
-    for profile in profiles {
+    let gpu_idle = profiles.iter().any(|profile| profile.gpu_idle);
+    for profile in profiles.iter().filter(|profile| profile.gpu_idle == gpu_idle) {
         let seconds = profile.seconds();
         root.seconds += seconds;
         let top = root.child(&profile.name, "");
@@ -188,13 +189,14 @@ mod tests {
     #[test]
     fn boxes_are_as_wide_as_they_took() {
         let page = svg("job", &stacks(), &profiles());
-        // 0.8 s of idle time and 2 s in all; `load` has 1 s of the latter.
         assert!(
-            page.contains(r#"data-n="rank 3, GPU idle"><title>rank 3, GPU idle: 0.80 s, 28.6 %"#),
+            page.contains(r#"data-n="rank 3, GPU idle"><title>rank 3, GPU idle: 0.80 s, 100.0 %"#),
             "{page}"
         );
+        let all = &profiles()[1..];
+        let page = svg("job", &stacks(), all);
         assert!(
-            page.contains("load (/a/&lt;train&gt; &amp; co.py): 1.00 s, 35.7 %&#10;line 2: 1.00 s</title>"),
+            page.contains("load (/a/&lt;train&gt; &amp; co.py): 1.00 s, 50.0 %&#10;line 2: 1.00 s</title>"),
             "{page}"
         );
         assert!(!page.contains("torn"));

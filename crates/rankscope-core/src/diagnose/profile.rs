@@ -5,6 +5,8 @@ use super::observations::{Rank, StackSample, Stacks};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     pub name: String,
+    /// Of the GPU's idle time alone.
+    pub gpu_idle: bool,
     /// In the order in which they were seen.
     pub entries: Vec<Entry>,
 }
@@ -30,16 +32,17 @@ pub fn of_ranks(stacks: &Stacks, ranks: &[Rank], idle: &dyn Fn(&StackSample) -> 
             stacks.samples.iter().filter(|sample| sample.pid == rank.pid && sample.main).collect();
         let Some(each) = seconds_each(&samples) else { continue };
         let name = rank.rank.map_or(format!("process {}", rank.pid), |rank| format!("rank {rank}"));
-        let profile = |what: &str, weight: &dyn Fn(&StackSample) -> Option<f64>| {
+        let profile = |gpu_idle: bool, weight: &dyn Fn(&StackSample) -> Option<f64>| {
             let entry = |sample: &&StackSample| {
                 let seconds = each * weight(sample).filter(|share| *share > 0.0)?;
                 Some(Entry { frames: believed(stacks, sample)?, seconds })
             };
             let entries: Vec<Entry> = samples.iter().filter_map(entry).collect();
-            (!entries.is_empty()).then(|| Profile { name: format!("{name}, {what}"), entries })
+            let what = if gpu_idle { "GPU idle" } else { "all" };
+            (!entries.is_empty()).then(|| Profile { name: format!("{name}, {what}"), gpu_idle, entries })
         };
-        profiles.extend(profile("GPU idle", idle));
-        profiles.extend(profile("all", &|_| Some(1.0)));
+        profiles.extend(profile(true, idle));
+        profiles.extend(profile(false, &|_| Some(1.0)));
     }
     profiles
 }

@@ -6,6 +6,7 @@
 mod pace;
 mod process;
 mod python;
+pub mod recording;
 pub mod refused;
 mod sampling;
 mod table;

@@ -60,7 +60,10 @@ impl Loop {
 
     fn add(&mut self, target: Target) {
         let waiting = |target| Process { target, state: State::Waiting, due: Instant::now(), tries: 0 };
-        self.processes.entry(target.pid).or_insert_with(|| waiting(target));
+        let known = self.processes.get(&target.pid);
+        if known.is_none_or(|process| matches!(process.state, State::GivenUp)) {
+            self.processes.insert(target.pid, waiting(target));
+        }
     }
 
     pub fn run(mut self, told: &Receiver<Tell>, end: Option<Instant>) {
