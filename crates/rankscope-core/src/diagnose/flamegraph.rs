@@ -156,9 +156,11 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// What is above and below the clicked box is stretched, the rest hidden; boxes above it fill the width.
+/// What is above and below the clicked box is stretched, the rest hidden; boxes above it fill the width. Other pictures
+/// may be in the same page.
 const SCRIPT: &str = r#"<script><![CDATA[
-const W = 1200, boxes = [...document.querySelectorAll(".b")].map(g => {
+(svg => {
+const W = 1200, boxes = [...svg.querySelectorAll(".b")].map(g => {
   const r = g.querySelector("rect");
   return {g, r, t: g.querySelector("text"), x: +r.getAttribute("x"), w: +r.getAttribute("width"), y: +r.getAttribute("y")};
 });
@@ -178,6 +180,7 @@ function zoom(to) {
   }
 }
 for (const b of boxes) b.g.addEventListener("click", () => zoom(b));
+})(document.currentScript.closest("svg"));
 ]]></script>
 "#;
 
