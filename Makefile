@@ -103,12 +103,13 @@ $(FUZZ_TOOLS)/bin/cargo-fuzz:
 	$(CARGO) install cargo-fuzz --version 0.13.2 --locked --quiet --root $(FUZZ_TOOLS)
 
 bench: $(VENV)/mlflow tools
-	$(CARGO) build --release --quiet --bins --example tight_loop
+	$(CARGO) build --release --quiet --bins --example tight_loop --example stacks
 	$(CARGO) build --release --quiet --package fake-nvml
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/sample_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/tree_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/gpu_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/diagnose_cost.py
+	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/stacks_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/wall_time.py
 	$(MAKE) wheel PROFILE=release
 	$(VENV)/bin/python bench/in_process.py

@@ -38,6 +38,7 @@ PASSED_ON = (
     "MLFLOW_EXPERIMENT_ID",
     "MLFLOW_EXPERIMENT_NAME",
     "RANKSCOPE_JOB",
+    "RANKSCOPE_STACKS",
     "RANKSCOPE_STORE",
 )
 # Seconds. A worker that can't answer must hold up neither the job's beginning nor its end.

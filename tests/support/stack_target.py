@@ -1,4 +1,4 @@
-"""Programs whose stacks are known: `stack_target.py KIND`. Prints `ready` when it is at it."""
+"""Programs whose stacks are known: `stack_target.py KIND [SECONDS]`. Prints `ready` when it is at it."""
 
 import ctypes
 import multiprocessing
@@ -9,10 +9,12 @@ import sys
 import threading
 import time
 
+END = time.monotonic() + float(sys.argv[2] if len(sys.argv) > 2 else "inf")
+
 
 def hot():
     total = 0
-    while True:
+    while time.monotonic() < END:
         for i in range(50_000):
             total += i
 

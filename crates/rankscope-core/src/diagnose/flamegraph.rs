@@ -85,10 +85,9 @@ fn draw(page: &mut String, node: &Node, at: &Placed, total: f64) {
     }
     let (x, y) = (at.x * scale, TOP + at.row * ROW);
     let share = 100.0 * node.seconds / total;
-    let _ = write!(
+    let _ = writeln!(
         page,
-        r#"<g class="b" data-n="{name}"><title>{name}{place}: {seconds:.2} s, {share:.1} %{lines}</title><rect x="{x:.2}" y="{y}" width="{width:.2}" height="{ROW}" fill="{fill}"/><text x="{tx:.2}" y="{ty}">{shown}</text></g>
-"#,
+        r#"<g class="b" data-n="{name}"><title>{name}{place}: {seconds:.2} s, {share:.1} %{lines}</title><rect x="{x:.2}" y="{y}" width="{width:.2}" height="{ROW}" fill="{fill}"/><text x="{tx:.2}" y="{ty}">{shown}</text></g>"#,
         name = escaped(at.name),
         place = if at.file.is_empty() { String::new() } else { format!(" ({})", escaped(at.file)) },
         seconds = node.seconds,
@@ -156,17 +155,19 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// What is above and below the clicked box is stretched, the rest hidden; boxes above it fill the width.
+/// What is above and below the clicked box is stretched, the rest hidden; boxes above it fill the width. Other pictures
+/// may be in the same page.
 const SCRIPT: &str = r#"<script><![CDATA[
-const W = 1200, boxes = [...document.querySelectorAll(".b")].map(g => {
+(svg => {
+const W = 1200, E = .05, boxes = [...svg.querySelectorAll(".b")].map(g => {
   const r = g.querySelector("rect");
   return {g, r, t: g.querySelector("text"), x: +r.getAttribute("x"), w: +r.getAttribute("width"), y: +r.getAttribute("y")};
 });
 function zoom(to) {
   const k = W / to.w, end = to.x + to.w;
   for (const b of boxes) {
-    const above = b.y < to.y && b.x <= to.x + .01 && b.x + b.w >= end - .01;
-    const inside = b.y >= to.y && b.x >= to.x - .01 && b.x + b.w <= end + .01;
+    const above = b.y < to.y && b.x <= to.x + E && b.x + b.w >= end - E;
+    const inside = b.y >= to.y && b.x >= to.x - E && b.x + b.w <= end + E;
     b.g.style.display = above || inside ? "" : "none";
     b.g.classList.toggle("p", above);
     const x = above ? 0 : (b.x - to.x) * k, w = above ? W : b.w * k;
@@ -178,6 +179,7 @@ function zoom(to) {
   }
 }
 for (const b of boxes) b.g.addEventListener("click", () => zoom(b));
+})(document.currentScript.closest("svg"));
 ]]></script>
 "#;
 

@@ -49,10 +49,10 @@ pub fn diagnose(config: &Config) -> Result<u8, String> {
         Some(run) => past::look(config, run)?,
         None => live::look(config)?,
     };
-    let known = |frames: &[&Frame]| {
+    let known = |frames: &[&Frame], share: f64| {
         let frames: Vec<FrameRef> =
             frames.iter().map(|f| FrameRef { function: &f.function, file: &f.file }).collect();
-        catalogue.remedies_for(&frames, None)
+        catalogue.remedies_for(&frames, Some(share))
     };
     let mut diagnosis = judge(&seen.observations, &known);
     diagnosis.overhead =

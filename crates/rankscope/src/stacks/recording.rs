@@ -1,6 +1,6 @@
 //! Stacks all through a run: few readings a second, summed up per window for the record.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -63,29 +63,22 @@ impl Recording {
     }
 
     fn counts(&self, stacks: &Stacks) -> Vec<StackCount> {
-        let mut counts: BTreeMap<(u32, &str, bool, u32, bool), (u64, Option<u64>)> = BTreeMap::new();
+        let mut rows: HashMap<(u32, &str, bool, &[u32]), StackCount> = HashMap::new();
         for s in &stacks.samples {
-            let (n, gil) =
-                counts.entry((s.pid, &s.thread, s.main, s.stack, s.torn_leaf)).or_insert((0, Some(0)));
-            *n += 1;
-            *gil = gil.zip(s.gil).map(|(sum, held)| sum + u64::from(held));
-        }
-        let mut rows: HashMap<(u32, &str, bool, Vec<u32>), StackCount> = HashMap::new();
-        for ((pid, thread, main, stack, torn), (n, gil)) in counts {
-            let indices = stacks.stacks.get(stack as usize).map(Vec::as_slice).unwrap_or_default();
+            let indices = stacks.stacks.get(s.stack as usize).map(Vec::as_slice).unwrap_or_default();
             // A leaf that is not to be believed is left out.
-            let indices = indices.get(usize::from(torn && indices.len() > 1)..).unwrap_or_default();
-            let row = rows.entry((pid, thread, main, indices.to_vec())).or_insert_with(|| StackCount {
-                pid,
-                rank: self.ranks.get(&pid).copied(),
-                thread: thread.to_owned(),
-                main,
+            let indices = indices.get(usize::from(s.torn_leaf && indices.len() > 1)..).unwrap_or_default();
+            let row = rows.entry((s.pid, &s.thread, s.main, indices)).or_insert_with(|| StackCount {
+                pid: s.pid,
+                rank: self.ranks.get(&s.pid).copied(),
+                thread: s.thread.clone(),
+                main: s.main,
                 frames: indices.iter().filter_map(|i| stacks.frames.get(*i as usize)).cloned().collect(),
                 n: 0,
                 gil: Some(0),
             });
-            row.n += n;
-            row.gil = row.gil.zip(gil).map(|(a, b)| a + b);
+            row.n += 1;
+            row.gil = row.gil.zip(s.gil).map(|(sum, held)| sum + u64::from(held));
         }
         rows.into_values().collect()
     }

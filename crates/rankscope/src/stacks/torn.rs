@@ -4,16 +4,14 @@ use rankscope_core::diagnose::observations::Frame;
 
 /// Both leaf first. What is left of the first reading: the root-side functions that both agree on, and of those that
 /// differ the one next to them, as a leaf that is not to be believed (then `true`). Lines are those of the first reading:
-/// a loop is at another line of the same function a moment later.
+/// a loop is at another line of the same function a moment later, or deeper.
 pub fn believed(mut first: Vec<Frame>, second: &[Frame]) -> (Vec<Frame>, bool) {
     let same = |a: &Frame, b: &Frame| a.function == b.function && a.file == b.file;
     let common = first.iter().rev().zip(second.iter().rev()).take_while(|(a, b)| same(a, b)).count();
-    if common == first.len() && common == second.len() {
+    if common == first.len() {
         return (first, false);
     }
-    // Where the first reading is the shorter one, its leaf is the frame in question.
-    let kept = (common + 1).min(first.len());
-    first.drain(..first.len() - kept);
+    first.drain(..first.len() - common - 1);
     (first, true)
 }
 
@@ -47,9 +45,9 @@ mod tests {
     fn deeper_or_shallower_a_moment_later() {
         let (short, long) =
             (stack(&[("main", 3), ("step", 10)]), stack(&[("main", 3), ("step", 10), ("a", 1)]));
-        assert_eq!(believed(short.clone(), &long), (short.clone(), true));
+        assert_eq!(believed(short.clone(), &long), (short.clone(), false));
         assert_eq!(believed(long.clone(), &short), (long, true));
         assert_eq!(believed(short.clone(), &[]), (stack(&[("main", 3)]), true));
-        assert_eq!(believed(Vec::new(), &short), (Vec::new(), true));
+        assert_eq!(believed(Vec::new(), &short), (Vec::new(), false));
     }
 }

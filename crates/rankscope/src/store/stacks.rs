@@ -127,3 +127,70 @@ impl Reader {
         Ok(windows.into_iter().map(|(_, window)| window).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::queue::{Item, Lost};
+    use crate::store::{About, database::Database};
+
+    fn window(start: i64, rows: Vec<StackCount>) -> StackWindow {
+        let samples = rows.iter().map(|row| row.n).sum();
+        StackWindow { start_unix_ms: start, end_unix_ms: start + 10, last_boottime_ns: 5, samples, rows }
+    }
+
+    fn row(pid: u32, function: &str, n: u64) -> StackCount {
+        let frame = Frame { function: function.to_owned(), file: "a \"b\".py".to_owned(), line: 7 };
+        let thread = "MainThread".to_owned();
+        StackCount { pid, rank: Some(3), thread, main: true, frames: vec![frame], n, gil: None }
+    }
+
+    fn database() -> (tempfile::TempDir, Database, Reader) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rank_00.sqlite");
+        std::fs::File::create_new(&path).unwrap();
+        let database = Database::create(&path, &About::default()).unwrap();
+        let reader = Reader::open(&path).unwrap();
+        (dir, database, reader)
+    }
+
+    fn write(database: &mut Database, windows: &[StackWindow]) {
+        let items: Vec<Item> = windows.iter().cloned().map(Item::Stacks).collect();
+        database.commit(&items, Lost::default()).unwrap();
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_each_stack_is_there_once() {
+        let (_dir, mut database, reader) = database();
+        let windows = [window(10, vec![row(7, "f", 3), row(7, "g", 1)]), window(20, vec![row(7, "f", 2)])];
+        write(&mut database, &windows);
+        assert_eq!(reader.stack_windows(0, 100).unwrap(), windows);
+        assert_eq!(reader.stack_windows(15, 100).unwrap(), windows[1..]);
+        let stacks: i64 = reader.conn.query_row("SELECT count(*) FROM stack", [], |r| r.get(0)).unwrap();
+        assert_eq!(stacks, 2);
+    }
+
+    #[test]
+    fn of_many_the_most_seen_stay() {
+        let (_dir, mut database, reader) = database();
+        let mut rows: Vec<StackCount> = (0..200).map(|i| row(i, "f", u64::from(i) + 1)).collect();
+        rows[0].main = false;
+        write(&mut database, &[window(10, rows)]);
+        let read = reader.stack_windows(0, 100).unwrap();
+        assert_eq!((read[0].rows.len(), read[0].samples), (MAX_ROWS, 20_100));
+        assert!(read[0].rows.iter().all(|row| row.n > 150));
+    }
+
+    #[test]
+    fn after_a_failed_write_nothing_points_nowhere() {
+        let (_dir, mut database, reader) = database();
+        let fail =
+            "CREATE TEMP TRIGGER fail AFTER INSERT ON main.stack_count BEGIN SELECT RAISE(FAIL, 'full'); END";
+        database.connection().execute_batch(fail).unwrap();
+        let windows = [window(10, vec![row(7, "f", 3)])];
+        assert!(database.commit(&[Item::Stacks(windows[0].clone())], Lost::default()).is_err());
+        database.connection().execute_batch("DROP TRIGGER fail").unwrap();
+        write(&mut database, &windows);
+        assert_eq!(reader.stack_windows(0, 100).unwrap(), windows);
+    }
+}
