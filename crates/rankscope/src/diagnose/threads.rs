@@ -14,10 +14,14 @@ use super::slots::{Rate, put};
 /// Threads of a process whose course is kept.
 const SEEN: usize = 32;
 /// Of the others so many a slot are asked whether they wait for a disk.
-const ASKED_A_SLOT: usize = 20;
+const ASKED_A_SLOT: usize = 4;
 /// Threads of a process that are read at all.
 const MOST: usize = 2048;
 const RESCAN_S: f64 = 1.0;
+/// Most threads of a job never run: one that has not for so many readings is read each fifth slot. When it wakes up, up
+/// to a second of what it does counts as a fifth.
+const QUIET: u8 = 10;
+const QUIET_EVERY: usize = 5;
 /// A thread that used less of the last second is none of those that matter.
 const MATTERS: f64 = 0.01;
 
@@ -43,6 +47,8 @@ struct One {
     used: f64,
     lately: f64,
     read_s: f64,
+    /// Readings without a change.
+    quiet: u8,
     close: Option<Box<Close>>,
 }
 
@@ -80,6 +86,10 @@ impl Threads {
         let unit = if by_ticks { cx.machine.units.ticks_per_second.max(1) as f64 } else { 1e9 };
         let mut ended = Vec::new();
         for (at, one) in self.list.iter_mut().enumerate() {
+            if one.quiet >= QUIET && one.close.is_none() && !(slot + at).is_multiple_of(QUIET_EVERY) {
+                add(&mut sum.run, Some(0.0));
+                continue;
+            }
             let (run, delay) = match one.file.read(cx, |text| counters(text, by_ticks)) {
                 Ok(counters) => counters.unwrap_or((None, None)),
                 Err(gap) => {
@@ -92,6 +102,8 @@ impl Threads {
             let at_s = cx.clock.now_s();
             let run = one.run.next(run, at_s).map(|rate| rate / unit);
             let delay = one.delay.next(delay, at_s).map(|rate| rate / 1e9);
+            let at_rest = run == Some(0.0) && delay.is_none_or(|d| d == 0.0);
+            one.quiet = if at_rest { one.quiet.saturating_add(1) } else { 0 };
             let used = run.map_or(0.0, |cores| cores * (at_s - one.read_s));
             (one.used, one.lately, one.read_s) = (one.used + used, one.lately + used, at_s);
             add(&mut sum.run, run);
@@ -130,6 +142,7 @@ impl Threads {
                 used: 0.0,
                 lately: 0.0,
                 read_s: now_s,
+                quiet: 0,
                 close: None,
             };
             if tid == self.pid {
