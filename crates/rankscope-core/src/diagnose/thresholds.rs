@@ -54,7 +54,7 @@ thresholds! {
     /// Busy share of a loader worker (on a CPU or wanting one) from which it is saturated.
     WORKER_BUSY = 0.8;
     /// Cores that must be free for more workers to help.
-    SPARE_CORES = 1.0;
+    SPARE_CORES = 0.6;
     /// Of the CPU limit: from here on nothing is left.
     CPU_FULL = 0.85;
     /// Percent of the periods throttled.

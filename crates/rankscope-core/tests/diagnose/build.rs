@@ -150,7 +150,7 @@ impl Job {
         for slot in 0..self.slots() {
             let at_s = slot as f64 * self.seen.slot_seconds;
             let Some(act) = at(at_s) else { continue };
-            let process = self.seen.processes.iter_mut().find(|p| p.pid == pid).unwrap();
+            let process = process_of(&mut self.seen, pid);
             process.cpu[slot] = Some(act.on_cpu);
             process.cpu_wanted[slot] = Some(act.run_delay);
             let thread = &mut process.seen_threads[0];
@@ -176,7 +176,7 @@ impl Job {
                 });
             }
         }
-        let process = self.seen.processes.iter_mut().find(|p| p.pid == pid).unwrap();
+        let process = process_of(&mut self.seen, pid);
         process.seen_threads[0].waits = waits.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
     }
 
@@ -249,15 +249,19 @@ impl Job {
     pub fn written(&mut self, rank: usize, at: impl Fn(f64) -> f32) {
         let (pid, slot_s) = (self.seen.ranks[rank].pid, self.seen.slot_seconds);
         let slots = self.slots();
-        let process = self.seen.processes.iter_mut().find(|p| p.pid == pid).unwrap();
+        let process = process_of(&mut self.seen, pid);
         process.written = (0..slots).map(|s| Some(at(s as f64 * slot_s))).collect();
     }
 
     pub fn read(&mut self, rank: usize, megabytes: f32) {
         let (pid, slots) = (self.seen.ranks[rank].pid, self.slots());
-        let process = self.seen.processes.iter_mut().find(|p| p.pid == pid).unwrap();
+        let process = process_of(&mut self.seen, pid);
         process.read = vec![Some(megabytes); slots];
     }
+}
+
+fn process_of(seen: &mut Observations, pid: u32) -> &mut Process {
+    seen.processes.iter_mut().find(|p| p.pid == pid).expect("a rank has a process")
 }
 
 /// One moment of a main thread.

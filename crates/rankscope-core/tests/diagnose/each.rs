@@ -259,7 +259,7 @@ fn a_wait_for_the_gpu_in_every_step() {
     let prepare = |line: u32| python(&[("forward", "/app/net.py", line), STEP[0], TRAIN]);
     job.main(0, |s| {
         let slot = (s * 5.0).round() as u32;
-        Some(if slot % 3 == 0 {
+        Some(if slot.is_multiple_of(3) {
             prepare(slot % 23)
         } else {
             waits(&[("loss_value", "/app/train.py", 33), TRAIN], "futex_wait_queue")
@@ -377,7 +377,7 @@ fn a_leaf_that_was_torn_is_not_believed() {
     job.gpu(0, |_| (0.0, 75.0));
     job.main(0, |s| {
         Some(python(&[
-            if (s * 5.0) as u64 % 2 == 0 { ("wrong", "/app/b.py", 1) } else { LOOP[0] },
+            if ((s * 5.0) as u64).is_multiple_of(2) { ("wrong", "/app/b.py", 1) } else { LOOP[0] },
             LOOP[1],
             TRAIN,
         ]))

@@ -62,3 +62,21 @@ fn shown(seen: &Observations, diagnosis: &Diagnosis) -> String {
         .collect();
     format!("{}\n{}", holds.join("\n"), ladder(seen, diagnosis).join("\n"))
 }
+
+#[test]
+fn the_documentation_shows_every_threshold() {
+    let page = include_str!("../../../../docs/diagnosis.md");
+    let rows: Vec<String> = rankscope_core::diagnose::thresholds::ALL
+        .iter()
+        .map(|(name, value, sentence)| format!("| `{name}` | {value} | {} |", sentence.trim()))
+        .collect();
+    for row in &rows {
+        assert!(page.contains(row.as_str()), "docs/diagnosis.md lacks\n{row}");
+    }
+    assert_eq!(
+        page.lines()
+            .filter(|line| line.starts_with("| `") && line[3..].starts_with(|c: char| c.is_ascii_uppercase()))
+            .count(),
+        rows.len()
+    );
+}
