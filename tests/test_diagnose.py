@@ -74,7 +74,8 @@ def test_a_busy_main_thread_is_seen_with_its_stack_and_never_paused(rankscope, t
     process = found.process(job.pid)
     main = process["seen_threads"][0]
     assert main["tid"] == job.pid
-    assert mean(main["on_cpu"]) + mean(main["run_delay"]) > 0.9
+    # The kernel adds a wait when it is over: one that is longer than a slot counts as one slot.
+    assert mean(main["on_cpu"]) + mean(main["run_delay"]) > 0.7
     assert mean(process["cpu"]) > 0.05
     assert process["python"]
     assert found.seen["ranks"] == [{"rank": None, "pid": job.pid, "gpus": []}]
