@@ -40,7 +40,8 @@ while True:
 
 LOOP = """
 import mmap, struct, sys, time
-shared = mmap.mmap(open(sys.argv[1], "r+b").fileno(), 16)
+with open(sys.argv[1], "r+b") as file:
+    shared = mmap.mmap(file.fileno(), 16)
 loops = 0
 print("ready", flush=True)
 while True:
