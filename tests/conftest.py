@@ -1,5 +1,6 @@
 """What every test gets: the binary, a store of its own, and a clear word when the machine does not let it run."""
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -20,6 +21,12 @@ def need(reason):
     if os.environ.get("CI") == "true":
         pytest.fail(f"CI must be able to run this test: {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+def need_packages(*names):
+    """What the environment of the tests installs."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    need(f"needs {', '.join(missing)}" if missing else None)
 
 
 @pytest.fixture(scope="session")

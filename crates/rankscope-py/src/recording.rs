@@ -120,6 +120,7 @@ fn start(options: Options) -> std::io::Result<Recording> {
             all_series: options.all_series,
             window_ms: None,
             set_status: options.set_status,
+            no_report: env_vars::no_report(),
             placement: Default::default(),
         },
         json: false,

@@ -44,6 +44,10 @@ pub enum Command {
     Diagnose(DiagnoseArgs),
     /// Say why a job died, from its record or its MLflow run
     Postmortem(PostmortemArgs),
+    /// Make a page of what was recorded of a job: one HTML file, charts and verdict
+    Report(ReportArgs),
+    /// Put the ranks of a job beside each other, or a job before and after a change
+    Compare(CompareArgs),
     /// Deliver what a record holds and MLflow does not have yet
     Sync(SyncArgs),
     /// Close MLflow runs whose job and recorder died without a word
@@ -146,6 +150,9 @@ pub struct MlflowArgs {
     /// Also tell the end to a run that MLFLOW_RUN_ID names; without it only its metrics and tags are written
     #[arg(long, env = "RANKSCOPE_SET_STATUS", value_parser = clap::builder::FalseyValueParser::new())]
     pub set_status: bool,
+    /// Leave the page rankscope/report.html out of the run, which is put there at the job's end
+    #[arg(long, env = "RANKSCOPE_NO_REPORT", value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_report: bool,
     /// Which rank runs on which node, as JSON: {"0": "node-a", "1": "node-b"}. What ranks share is then written by the
     /// lowest of them, and nobody has to ask
     #[arg(long, env = "RANKSCOPE_PLACEMENT", value_parser = placement, value_name = "JSON")]
@@ -242,6 +249,46 @@ pub struct PostmortemArgs {
     /// Folder of records, one record, or the id of an MLflow run; default: the newest record
     #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID")]
     pub what: Option<String>,
+    /// Write it as a page, with the last minutes of memory and CPU drawn; - for stdout
+    #[arg(long, env = "RANKSCOPE_HTML", value_name = "FILE.html")]
+    pub html: Option<PathBuf>,
+    /// MLflow server, for a run without a record here; default $MLFLOW_TRACKING_URI
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Directory of records, as for run
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// Folder of records, one record, or the id of an MLflow run; default: the newest record
+    #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID")]
+    pub what: Option<String>,
+    /// File to write; - for stdout
+    #[arg(
+        short,
+        long,
+        env = "RANKSCOPE_OUTPUT",
+        value_name = "FILE.html",
+        default_value = "rankscope-report.html"
+    )]
+    pub output: PathBuf,
+    /// MLflow server, for the training's metrics and for a run without a record here; default $MLFLOW_TRACKING_URI, else
+    /// the one that the record was delivered to
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Directory of records, as for run
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct CompareArgs {
+    /// One: the ranks of that job (a folder of records, one record, the id of an MLflow run; default: the newest record).
+    /// Two: the job before and after a change
+    #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID", num_args = 0..=2)]
+    pub what: Vec<String>,
     /// MLflow server, for a run without a record here; default $MLFLOW_TRACKING_URI
     #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
     pub tracking_uri: Option<String>,

@@ -46,6 +46,26 @@ pub fn virtual_env() -> Option<String> {
     text("VIRTUAL_ENV")
 }
 
+/// Whether a text may have colours, where the user says so (https://no-color.org, https://bixense.com/clicolors).
+pub fn colour() -> Option<bool> {
+    match (text("NO_COLOR"), text("CLICOLOR_FORCE"), text("TERM")) {
+        (Some(_), _, _) => Some(false),
+        (_, Some(force), _) if force != "0" => Some(true),
+        (_, _, Some(term)) if term == "dumb" => Some(false),
+        _ => None,
+    }
+}
+
+/// Width of the terminal, where the shell hands it on.
+pub fn columns() -> Option<usize> {
+    text("COLUMNS")?.parse().ok()
+}
+
+/// `--no-report` of a recorder that has no command line.
+pub fn no_report() -> bool {
+    text("RANKSCOPE_NO_REPORT").is_some_and(|v| v != "0")
+}
+
 /// Where recorders of one job agree on who writes what.
 pub fn runtime_dir() -> Option<String> {
     text("RANKSCOPE_RUNTIME_DIR")

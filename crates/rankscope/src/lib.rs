@@ -13,6 +13,7 @@ pub mod env_vars;
 pub mod environ;
 mod gpu_faults;
 pub mod kernel_file;
+pub mod look;
 pub mod machine;
 pub mod marks;
 pub mod mlflow;
@@ -20,6 +21,7 @@ pub mod near;
 pub mod printer;
 pub mod probe;
 pub mod recorded;
+pub mod report;
 pub mod sampler;
 pub mod sources;
 pub mod stacks;
@@ -37,8 +39,8 @@ use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
 use commands::{
-    advise, audit, diagnose as diagnosing, doctor, exit, measure, postmortem, reap, record, run, sample,
-    scope, snapshot, sync, watch,
+    advise, audit, compare, diagnose as diagnosing, doctor, exit, measure, postmortem, reap, record,
+    report as report_command, run, sample, scope, snapshot, sync, watch,
 };
 use sources::Options;
 
@@ -103,9 +105,22 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         }),
         Command::Postmortem(args) => postmortem::postmortem(&postmortem::Config {
             what: args.what,
+            html: args.html,
             store: args.store,
             tracking_uri: args.tracking_uri,
             json,
+        }),
+        Command::Compare(args) => compare::compare(&compare::Config {
+            what: args.what,
+            store: args.store,
+            tracking_uri: args.tracking_uri,
+            json,
+        }),
+        Command::Report(args) => report_command::report(&report_command::Config {
+            what: args.what,
+            output: args.output,
+            store: args.store,
+            tracking_uri: args.tracking_uri,
         }),
         Command::Sample(args) => {
             let options =
@@ -178,6 +193,7 @@ fn mlflow_options(args: MlflowArgs) -> record::MlflowOptions {
         all_series: args.mlflow_series == MlflowSeries::All,
         window_ms: args.mlflow_window.map(|seconds| (seconds * 1e3).round() as i64),
         set_status: args.set_status,
+        no_report: args.no_report,
         placement: args.placement.unwrap_or_default().0,
     }
 }

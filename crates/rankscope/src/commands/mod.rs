@@ -2,12 +2,14 @@
 
 pub mod advise;
 pub mod audit;
+pub mod compare;
 pub mod diagnose;
 pub mod doctor;
 pub mod measure;
 pub mod postmortem;
 pub mod reap;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod sample;
 pub mod scope;

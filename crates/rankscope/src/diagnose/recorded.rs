@@ -10,6 +10,7 @@ use super::gaps::missing;
 use super::past::{Past, Span, observations};
 use crate::store::{PastValue, Reader, Record};
 
+const MOST_PHASES: usize = 20_000;
 /// With fewer ticks the windows say more.
 const ENOUGH_TICKS: i64 = 30;
 
@@ -97,8 +98,10 @@ fn of_record(
 }
 
 fn phases(reader: &Reader, span: Span, rank: Option<usize>) -> rusqlite::Result<Vec<Mark>> {
-    let events =
-        reader.phases()?.into_iter().filter(|e| e.unix_ms >= span.from_ms && e.unix_ms <= span.until_ms);
+    let events = reader
+        .phases(MOST_PHASES)?
+        .into_iter()
+        .filter(|e| e.unix_ms >= span.from_ms && e.unix_ms <= span.until_ms);
     Ok(events
         .map(|event| Mark {
             at_s: (event.unix_ms - span.from_ms) as f64 / 1000.0,

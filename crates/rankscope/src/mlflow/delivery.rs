@@ -9,12 +9,13 @@ use rankscope_core::ending::Ending;
 use super::artifacts::Upload;
 use super::batch::batches;
 use super::client::Client;
-use super::election::{self, Election};
+use super::election::Election;
 use super::find::{Making, create, fresh_token, tagged_runs};
 use super::log_batch::LeftOut;
 use super::pace::Pace;
 use super::plan::{Plan, tag_value};
 use super::provenance::{artifact_path, tell};
+use super::shares;
 use super::target::{Context, Share, Target};
 use super::trouble::Trouble;
 use super::types::{Run, Tag};
@@ -66,6 +67,8 @@ pub struct Delivery {
     /// Very many ranks deliver at the same time: in one turn each does one thing, so that all have found the run before
     /// it is full of keys, and needs the server for a short moment.
     pub crowded: bool,
+    /// The server was asked for the run.
+    pub has_met: bool,
     /// When everything was delivered last.
     in_touch_ns: u64,
     concluded: bool,
@@ -125,7 +128,7 @@ impl Delivery {
             attempt_unix_ms: earliest_start(&record),
             token: reader.note(TOKEN)?,
         };
-        let settled_before = reader.note(election::NOTE)?;
+        let settled_before = reader.note(shares::NOTE)?;
         let window = Duration::from_secs_f64((record.window_ms / 1e3).clamp(0.1, 3600.0));
         let cadence = Cadence::new(window, who.rank, record.world_size.unwrap_or(1));
         Ok(Delivery {
@@ -145,6 +148,7 @@ impl Delivery {
             made_anew: false,
             begun: false,
             crowded: false,
+            has_met: false,
             in_touch_ns: clock::boottime_ns(),
             concluded: false,
             election: Election::new(settled_before.as_deref()),
@@ -193,6 +197,7 @@ impl Delivery {
         }
         let out_of_touch = self.is_out_of_touch();
         let one_thing = self.crowded && self.who.rank != 0 && !phase.is_over();
+        self.has_met = true;
         let changed = self.find(phase)?;
         if !self.targets.is_empty() {
             if out_of_touch {

@@ -8,6 +8,7 @@
 //! and answers 200; the same batch always serialises to the same bytes, so that a re-send changes nothing.
 
 mod address;
+mod around;
 mod artifacts;
 mod attempts;
 mod batch;
@@ -31,12 +32,15 @@ mod pauses;
 mod plan;
 mod provenance;
 mod proxy;
+mod report;
 mod retry_after;
 mod rollup;
 mod secret;
 mod settings;
+mod shares;
 mod silence;
 pub mod sink;
+mod takeover;
 mod target;
 mod tls;
 mod tls_connector;
