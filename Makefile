@@ -11,7 +11,7 @@
 #   make lint            formatting and lints, the fuzz targets included, as in CI
 #   make fuzz            every fuzz target for two minutes (FUZZ_SECONDS=n: for n seconds)
 #   make bench           what a sample costs, beside psutil and beside bare reads; with up to 5,000 processes in the job,
-#                        and with GPUs of a faked driver;
+#                        and with GPUs of a faked driver; what diagnose costs, itself and the job that it looks at;
 #                        what a job loses of its time; at the end one boot of 5.10, as make test-v2-old
 #   make bench-ranks     512 simulated ranks (RANKS=n) and a default MLflow server, beside the pattern of MLflow's monitor
 #   make bench-report    what a page of 16 ranks over 100 hours costs (RANKS=n HOURS=n)
@@ -109,6 +109,7 @@ bench: $(VENV)/mlflow tools
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/sample_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/tree_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/gpu_cost.py
+	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/diagnose_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/stacks_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/wall_time.py
 	$(MAKE) wheel PROFILE=release

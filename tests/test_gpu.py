@@ -25,6 +25,7 @@ def test_structs_have_the_sizes_that_nvidia_gives_them(nvml, monkeypatch):
         b"process": pynvml.c_nvmlProcessInfo_v3_t,
         b"sample": pynvml.c_nvmlSample_t,
         b"field_value": pynvml.c_nvmlFieldValue_t,
+        b"process_utilization": pynvml.c_nvmlProcessUtilizationSample_t,
         b"event_data": pynvml.c_nvmlEventData_t,
     }
     for name, struct in theirs.items():

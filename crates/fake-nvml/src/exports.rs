@@ -397,6 +397,64 @@ process_lists! {
     nvmlDeviceGetGraphicsRunningProcesses_v2: true;
 }
 
+fn give_link(name: &str, device: nvmlDevice_t, to: *mut c_uint, (when, which): (usize, usize)) -> R {
+    on(name, device, |h, ones| match h.scenario().pcie_link {
+        Some(link) => give(to, if ones { u32::MAX } else { link[when][which] }),
+        None => NOT_SUPPORTED,
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlDeviceGetCurrPcieLinkGeneration(device: nvmlDevice_t, to: *mut c_uint) -> R {
+    give_link("nvmlDeviceGetCurrPcieLinkGeneration", device, to, (0, 0))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlDeviceGetCurrPcieLinkWidth(device: nvmlDevice_t, to: *mut c_uint) -> R {
+    give_link("nvmlDeviceGetCurrPcieLinkWidth", device, to, (0, 1))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlDeviceGetMaxPcieLinkGeneration(device: nvmlDevice_t, to: *mut c_uint) -> R {
+    give_link("nvmlDeviceGetMaxPcieLinkGeneration", device, to, (1, 0))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlDeviceGetMaxPcieLinkWidth(device: nvmlDevice_t, to: *mut c_uint) -> R {
+    give_link("nvmlDeviceGetMaxPcieLinkWidth", device, to, (1, 1))
+}
+
+/// A GPU that one process computes on is as busy as it keeps it; with several the driver is taken not to know.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
+    device: nvmlDevice_t,
+    entries: *mut nvmlProcessUtilizationSample_t,
+    count: *mut c_uint,
+    last_seen: c_ulonglong,
+) -> R {
+    on("nvmlDeviceGetProcessUtilization", device, |h, _| {
+        let [process] = h.processes(false)[..] else { return NOT_SUPPORTED };
+        let time = since_loaded().as_micros() as u64 + 1;
+        if time <= last_seen {
+            return NOT_FOUND;
+        }
+        if entries.is_null() {
+            give(count, 1);
+            return TOO_SMALL;
+        }
+        let entry = nvmlProcessUtilizationSample_t {
+            pid: process.pid,
+            timeStamp: time,
+            smUtil: h.utilization(),
+            memUtil: h.memory_controller(),
+            encUtil: 0,
+            decUtil: 0,
+        };
+        give(count, 1);
+        give(entries, entry)
+    })
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlDeviceGetMigMode(device: nvmlDevice_t, now: *mut c_uint, later: *mut c_uint) -> R {
     on("nvmlDeviceGetMigMode", device, |h, _| {
@@ -447,6 +505,7 @@ pub unsafe extern "C" fn fakeSizeOf(name: *const c_char) -> usize {
         b"process" => size_of::<nvmlProcessInfo_t>(),
         b"sample" => size_of::<nvmlSample_t>(),
         b"field_value" => size_of::<nvmlFieldValue_t>(),
+        b"process_utilization" => size_of::<nvmlProcessUtilizationSample_t>(),
         b"event_data" => size_of::<nvmlEventData_t>(),
         _ => 0,
     }

@@ -57,6 +57,9 @@ pub struct Gpu {
     /// The counters have 32 bits.
     #[serde(default)]
     pub pcie_narrow: bool,
+    /// Generation and width of the PCIe link, now and at its best; none: the driver does not say.
+    #[serde(default)]
+    pub pcie_link: Option<[[u32; 2]; 2]>,
     #[serde(default)]
     pub process: Vec<Process>,
     #[serde(default)]

@@ -40,6 +40,8 @@ pub enum Command {
     Scope(ScopeArgs),
     /// Say what works here, what does not, and what would help
     Doctor(DoctorArgs),
+    /// Say why a job is slow: what its GPUs wait for, with the wrong answers ruled out
+    Diagnose(DiagnoseArgs),
     /// Say why a job died, from its record or its MLflow run
     Postmortem(PostmortemArgs),
     /// Make a page of what was recorded of a job: one HTML file, charts and verdict
@@ -195,6 +197,49 @@ pub struct ReapArgs {
     #[arg(long, env = "RANKSCOPE_EXPERIMENT", value_name = "NAME")]
     pub experiment: Option<String>,
     /// Directory of records, as for run: one of a run's job knows more than the server
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct DiagnoseArgs {
+    /// Look at that process and its descendants; default: the newest training in sight and all of its container
+    #[arg(
+        long,
+        env = "RANKSCOPE_PID",
+        value_name = "PID",
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with = "run"
+    )]
+    pub pid: Option<u32>,
+    /// Diagnose what was recorded instead: a folder of records, one record, or the id of an MLflow run
+    #[arg(long, env = "RANKSCOPE_RUN", value_name = "DIR|RUN_ID")]
+    pub run: Option<String>,
+    /// Seconds to look at, 1 to 86400; default: 60 of a live job, and all that was recorded
+    #[arg(long, env = "RANKSCOPE_DURATION", value_parser = duration, value_name = "SECONDS")]
+    pub duration: Option<f64>,
+    /// Write a flame graph (SVG) of the ranks' main threads, and of their GPUs' idle time
+    #[arg(long, env = "RANKSCOPE_FLAMEGRAPH", value_name = "FILE")]
+    pub flamegraph: Option<PathBuf>,
+    /// Write the same for speedscope.app
+    #[arg(long, env = "RANKSCOPE_SPEEDSCOPE", value_name = "FILE")]
+    pub speedscope: Option<PathBuf>,
+    /// Write all that was seen (JSON): process names and paths, no command lines
+    #[arg(long, env = "RANKSCOPE_OBSERVATIONS", value_name = "FILE")]
+    pub observations: Option<PathBuf>,
+    /// A catalogue of code that takes time, or a directory of such files, over the built-in one; may be repeated
+    #[arg(long, env = "RANKSCOPE_CATALOGUE", value_delimiter = ',', value_name = "FILE|DIR")]
+    pub catalogue: Vec<PathBuf>,
+    /// Leave GPUs alone: no library of a driver is loaded
+    #[arg(long, env = "RANKSCOPE_NO_GPU", value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_gpu: bool,
+    /// Write nothing into the MLflow run; else the run that --run or the job's MLFLOW_RUN_ID names gets the diagnosis
+    #[arg(long, env = "RANKSCOPE_NO_MLFLOW", value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_mlflow: bool,
+    /// MLflow server; default $MLFLOW_TRACKING_URI
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Directory of records, as for run
     #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
     pub store: Option<PathBuf>,
 }
@@ -439,6 +484,10 @@ fn interval(text: &str) -> Result<f64, String> {
 
 fn window(text: &str) -> Result<f64, String> {
     seconds(text, 0.1..=3600.0)
+}
+
+fn duration(text: &str) -> Result<f64, String> {
+    seconds(text, 1.0..=86_400.0)
 }
 
 fn grace(text: &str) -> Result<f64, String> {

@@ -6,6 +6,7 @@ pub mod ceiling;
 pub mod cli;
 pub mod clock;
 pub mod commands;
+pub mod diagnose;
 pub mod earlier;
 pub mod ending;
 pub mod env_vars;
@@ -38,8 +39,8 @@ use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
 use commands::{
-    advise, audit, compare, doctor, exit, measure, postmortem, reap, record, report as report_command, run,
-    sample, scope, snapshot, sync, watch,
+    advise, audit, compare, diagnose as diagnosing, doctor, exit, measure, postmortem, reap, record,
+    report as report_command, run, sample, scope, snapshot, sync, watch,
 };
 use sources::Options;
 
@@ -84,6 +85,20 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         }),
         Command::Sync(args) => sync::sync(&sync::Config {
             dir: args.dir,
+            store: args.store,
+            tracking_uri: args.tracking_uri,
+            json,
+        }),
+        Command::Diagnose(args) => diagnosing::diagnose(&diagnosing::Config {
+            pid: args.pid,
+            run: args.run,
+            duration: args.duration.map(Duration::from_secs_f64),
+            flamegraph: args.flamegraph,
+            speedscope: args.speedscope,
+            observations: args.observations,
+            catalogue: args.catalogue,
+            no_gpu: args.no_gpu,
+            no_mlflow: args.no_mlflow,
             store: args.store,
             tracking_uri: args.tracking_uri,
             json,

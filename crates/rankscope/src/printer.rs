@@ -75,6 +75,11 @@ impl Progress {
         }
     }
 
+    /// What stands beside the bar.
+    pub fn note(&self, text: String) {
+        self.bar.set_message(text);
+    }
+
     /// A word while the bar is shown.
     pub fn say(&self, text: &str) {
         self.bar.suspend(|| say(text));

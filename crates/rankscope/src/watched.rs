@@ -35,6 +35,8 @@ pub enum Woken {
 /// Requests to end that come to us.
 pub struct Requests(OwnedFd);
 
+const REQUESTS: [c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
 impl Requests {
     /// Call it before any thread is started: threads inherit the mask.
     pub fn take() -> io::Result<Requests> {
@@ -42,13 +44,52 @@ impl Requests {
         let fd = unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut set);
-            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+            for signal in REQUESTS {
                 libc::sigaddset(&mut set, signal);
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
             libc::signalfd(-1, &set, libc::SFD_CLOEXEC)
         };
         owned(fd).map(Requests)
+    }
+
+    /// Waits so long for one.
+    pub fn came_within(&self, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let mut entry = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let timeout = libc::timespec {
+                tv_sec: left.as_secs() as libc::time_t,
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            // SAFETY: one entry and the time outlive the call; no mask is given.
+            let found = unsafe { libc::ppoll(&raw mut entry, 1, &raw const timeout, std::ptr::null()) };
+            if found > 0 || left.is_zero() {
+                return found > 0;
+            }
+        }
+    }
+
+    /// From now on they end us as usual, but for those that have come.
+    pub fn end(self) {
+        while self.came_within(Duration::ZERO) {
+            let mut one = [0u8; size_of::<libc::signalfd_siginfo>()];
+            // SAFETY: the buffer outlives the call, and its length is given.
+            let n = unsafe { libc::read(self.0.as_raw_fd(), one.as_mut_ptr().cast(), one.len()) };
+            if n <= 0 {
+                break;
+            }
+        }
+        // SAFETY: as in `take`.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            for signal in REQUESTS {
+                libc::sigaddset(&mut set, signal);
+            }
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis {
     pub verdict: Verdict,
+    pub gpus: Vec<GpuUse>,
     pub phases: Vec<Phase>,
     pub hypotheses: Vec<Hypothesis>,
     pub top_stacks: Vec<TopStack>,
@@ -18,6 +19,21 @@ pub struct Verdict {
     /// 0 to 1.
     pub confidence: f64,
     pub summary: String,
+}
+
+/// How one GPU's time was spent; shares of the window, from 0 to 1. A share that cannot be told is absent.
+#[derive(Clone, Debug, Serialize)]
+pub struct GpuUse {
+    pub gpu: String,
+    /// Time without work: 1 − utilisation, the desktop's part taken off.
+    pub lost: Option<f64>,
+    pub idle: f64,
+    pub busy: f64,
+    pub collective_wait: f64,
+    pub low_power: f64,
+    pub unknown: f64,
+    /// Seconds from one idle phase to the next, where they come at even distances.
+    pub period_s: Option<f64>,
 }
 
 /// A stretch of one GPU's time.
@@ -45,6 +61,12 @@ pub enum Status {
 pub struct Hypothesis {
     pub cause: &'static str,
     pub status: Status,
+    /// 0 to 1: how well the evidence carries the status.
+    pub confidence: f64,
+    /// Share of the lost time that it explains, 0 to 1; 0 where it does not hold.
+    pub share: f64,
+    /// The reason in words.
+    pub reason: String,
     pub evidence: Vec<Evidence>,
     pub missing: Vec<String>,
     pub remedies: Vec<Remedy>,
@@ -55,6 +77,8 @@ pub struct Evidence {
     pub metric: String,
     pub value: f64,
     pub threshold: f64,
+    /// The value speaks for the hypothesis.
+    pub supports: bool,
     pub window_s: f64,
     pub samples: u64,
 }

@@ -68,6 +68,22 @@ pub struct Gpu {
     pub processes: Raw<Vec<GpuProcess>>,
     pub activity: Activity,
     pub owner: Owner,
+    /// Only where asked for.
+    pub closer: Option<Closer>,
+}
+
+/// What a diagnosis wants to know beside the rest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Closer {
+    /// NvmlClocksEventReasons of all readings since the tick before.
+    pub clock_events: Option<u64>,
+    /// Bytes per second that the PCIe link carries as it is now, and at its best.
+    pub link: Option<f64>,
+    pub link_max: Option<f64>,
+    /// Percent of the time in which a kernel of that pid ran, since the reading before.
+    pub process_utilization: Vec<(u32, f64)>,
+    /// Readings so far: a tick between two of them learns nothing new.
+    pub rounds: u64,
 }
 
 /// Readings since the last tick.
@@ -210,6 +226,7 @@ impl Gpu {
             processes: none(origin, gap),
             activity: Activity::default(),
             owner: Owner::default(),
+            closer: None,
             label,
         }
     }

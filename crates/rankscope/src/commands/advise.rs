@@ -2,7 +2,7 @@
 
 mod installed;
 mod print;
-mod read;
+pub mod read;
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ enum Origin {
 }
 
 /// What a person can put right at the command line.
-type Refused = (u8, String);
+pub type Refused = (u8, String);
 
 pub fn advise(config: &Config) -> Result<u8, String> {
     let code = match &config.template {

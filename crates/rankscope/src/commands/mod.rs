@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod audit;
 pub mod compare;
+pub mod diagnose;
 pub mod doctor;
 pub mod measure;
 pub mod postmortem;

@@ -15,6 +15,8 @@ pub mod process;
 pub mod ranks;
 pub mod rdma;
 
+use std::time::Duration;
+
 use rankscope_core::gap::{Gap, Measured, Reason};
 use rankscope_core::parse::keyed::Field;
 use rankscope_core::ranks::{Below, Launcher};
@@ -38,6 +40,8 @@ pub struct Options {
     pub mounts: Vec<MountOption>,
     pub pss: bool,
     pub no_gpu: bool,
+    /// GPUs are read so often, and what else a diagnosis wants to know of them.
+    pub closer_gpus: Option<Duration>,
     /// What ties several recorders of a job together, so that one of them writes what they share.
     pub job: Option<String>,
     pub ranks_below: RanksBelow,
@@ -215,7 +219,7 @@ impl Sources {
     }
 
     /// Asks about file systems and waits so long for the answers, where no later sample would bring them.
-    pub fn wait_for_file_systems(&mut self, at_most: std::time::Duration) {
+    pub fn wait_for_file_systems(&mut self, at_most: Duration) {
         self.file_systems.wait(at_most);
     }
 
@@ -225,7 +229,7 @@ impl Sources {
     }
 
     /// The same about GPUs.
-    pub fn wait_for_gpus(&self, at_most: std::time::Duration) {
+    pub fn wait_for_gpus(&self, at_most: Duration) {
         self.gpus.wait(at_most);
     }
 

@@ -28,6 +28,8 @@ pub enum Target {
     Process(u32),
     /// Our own descendants: we are the supervisor of this child.
     Child(u32),
+    /// Where that process stands, without its tree.
+    Around(u32),
     /// Every process of a recorded tree.
     AllRecorded,
 }
@@ -38,7 +40,7 @@ impl Target {
     pub fn cgroup_pid(self, machine: &Machine) -> String {
         match self {
             Target::Child(pid) if has_ended(machine, pid) => "self".to_owned(),
-            Target::Process(pid) | Target::Child(pid) => pid.to_string(),
+            Target::Process(pid) | Target::Child(pid) | Target::Around(pid) => pid.to_string(),
             Target::Nobody | Target::AllRecorded => "self".to_owned(),
         }
     }
@@ -46,7 +48,7 @@ impl Target {
     /// The process whose end is the end of what is measured.
     pub fn has_ended(self, machine: &Machine) -> bool {
         match self {
-            Target::Process(pid) | Target::Child(pid) => has_ended(machine, pid),
+            Target::Process(pid) | Target::Child(pid) | Target::Around(pid) => has_ended(machine, pid),
             Target::Nobody | Target::AllRecorded => false,
         }
     }
@@ -95,6 +97,7 @@ impl ProcessSource {
     pub fn new(machine: &Machine, host: &Host, options: &Options) -> Measured<ProcessSource> {
         let pid = match options.target {
             Target::Nobody => return Err(Gap::new(Reason::Off, "no --pid: nobody's process tree")),
+            Target::Around(_) => return Err(Gap::new(Reason::Off, "looked at in another way")),
             Target::Process(pid) | Target::Child(pid) => Some(pid),
             Target::AllRecorded => None,
         };
@@ -197,7 +200,7 @@ impl ProcessSource {
             Target::AllRecorded => true,
             Target::Process(root) => pid == root || known.contains(&parent),
             Target::Child(root) => pid == root || parent == own || known.contains(&parent),
-            Target::Nobody => false,
+            Target::Nobody | Target::Around(_) => false,
         };
         let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
         parents.iter().for_each(|(pid, parent)| children.entry(*parent).or_default().push(*pid));

@@ -7,6 +7,8 @@ use super::{Event, PHASE};
 
 /// Of a record with very many; the newest count.
 const EVENTS: i64 = 2000;
+/// Between ticks of one stretch.
+const GAP_MS: i64 = 120_000;
 /// Points of one course.
 const POINTS: i64 = 20_000;
 
@@ -36,6 +38,30 @@ impl Reader {
     pub fn last_tick_unix_ms(&self) -> rusqlite::Result<Option<i64>> {
         let sql = "SELECT unix_ms FROM tick ORDER BY id DESC LIMIT 1";
         self.conn.query_row(sql, [], |row| row.get(0)).optional()
+    }
+
+    /// From when on ticks are kept without a gap until that time.
+    pub fn ticks_begin_unix_ms(&self, until_unix_ms: i64) -> rusqlite::Result<Option<i64>> {
+        // Older ones that an event kept stand apart.
+        let sql = "SELECT unix_ms FROM tick WHERE unix_ms <= ?1 ORDER BY unix_ms DESC LIMIT ?2";
+        let mut query = self.conn.prepare_cached(sql)?;
+        let mut begin = None;
+        for unix_ms in query.query_map(params![until_unix_ms, POINTS], |row| row.get::<_, i64>(0))? {
+            let unix_ms = unix_ms?;
+            if begin.is_some_and(|begin: i64| begin - unix_ms > GAP_MS) {
+                break;
+            }
+            begin = Some(unix_ms);
+        }
+        Ok(begin)
+    }
+
+    /// As they stand in the record, rank and label included.
+    pub fn series_names(&self) -> rusqlite::Result<Vec<String>> {
+        self.conn
+            .prepare_cached("SELECT name FROM series ORDER BY id")?
+            .query_map([], |row| row.get(0))?
+            .collect()
     }
 
     /// Highest value of a series: the windows', which their roll-ups hold exactly and in a thousandth of the rows, and that

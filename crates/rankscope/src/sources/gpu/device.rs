@@ -7,6 +7,7 @@ use rankscope_core::gap::{Gap, Measured, Reason};
 use rankscope_core::gpu::{Fault, Gpu, GpuProcess, Owner, Pcie};
 
 use super::asked::Asked;
+use super::closer::CloserLook;
 use super::health::Health;
 use super::history::History;
 use super::instance::Instance;
@@ -40,6 +41,8 @@ pub struct Device {
     /// Since the tick before.
     since: Since,
     values: Values,
+    /// Of a diagnosis.
+    closer: Option<CloserLook>,
     lost: Option<(Gap, Instant)>,
     ecc_before: Option<u64>,
     pub faults: Vec<Fault>,
@@ -111,12 +114,17 @@ impl Device {
             round: Since::default(),
             since: Since::default(),
             values: Values::pending(),
+            closer: None,
             lost: None,
             ecc_before: None,
             faults: Vec::new(),
             label,
             uuid,
         })
+    }
+
+    pub fn look_closer(&mut self) {
+        self.closer = Some(CloserLook::default());
     }
 
     pub fn handle(&self) -> Handle {
@@ -132,6 +140,9 @@ impl Device {
         }
         let mut round = Since::default();
         self.busy(nvml, now, &mut round, &mut health);
+        if let Some(closer) = &mut self.closer {
+            closer.rounds += 1;
+        }
         if now >= self.slow_due {
             self.slow_due = now + SLOW_EVERY;
             self.slow(nvml, now, &mut health);
@@ -214,6 +225,7 @@ impl Device {
             let limit = self.values.power_limit.as_ref().ok().filter(|limit| **limit > 0.0);
             let power = round.power.sum.mean().zip(limit).map(|(watts, limit)| watts / limit * 100.0);
             round.clock_events.add(bits, power);
+            round.clock_event_bits |= bits;
         }
         self.values.clock_events = events.value.map(|_| ());
         round.activity.add(round.utilization.sum.mean(), round.power.sum.mean());
@@ -245,6 +257,9 @@ impl Device {
         (v.ecc_corrected, v.ecc_uncorrected) = (corrected.value, uncorrected.value);
         v.processes = processes.value;
         self.pcie(nvml, now, health);
+        if let Some(closer) = &mut self.closer {
+            closer.read(nvml, handle, now);
+        }
         self.see_ecc();
     }
 
@@ -329,6 +344,9 @@ impl Device {
             processes: raw(v.processes.clone(), &o.processes),
             activity: since.activity,
             owner: Owner::default(),
+            closer: self.closer.as_ref().map(|closer| {
+                closer.told(Some(since.clock_event_bits).filter(|_| since.clock_events.readings > 0))
+            }),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod asked;
 mod claims;
+mod closer;
 mod device;
 mod environment;
 mod health;
@@ -34,6 +35,7 @@ use owners::Owners;
 use thread::Reader;
 
 pub use environment::Environment;
+pub use owners::{Pids, seen_by};
 pub use rankscope_core::gpu::visible::Visible;
 pub use thread::alive;
 
@@ -217,7 +219,7 @@ fn driver(machine: &Machine, options: &Options, device_files: &[String]) -> Driv
         Some(path) => vec![path],
         None => [LIBRARY, WSL_LIBRARY].map(str::to_owned).to_vec(),
     };
-    match Reader::start(names) {
+    match Reader::start(names, options.closer_gpus) {
         Ok(reader) => Driver::Thread(reader),
         Err(error) => {
             Driver::Not(Gap::new(Reason::Off, format!("no thread could be started: {error}")), true)

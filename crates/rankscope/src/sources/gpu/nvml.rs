@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 
 use nvml_wrapper_sys::bindings::{
     NvmlLib, nvmlDevice_t, nvmlEventData_t, nvmlEventSet_t, nvmlFieldValue_t, nvmlMemory_t, nvmlMemory_v2_t,
-    nvmlProcessInfo_t, nvmlReturn_t, nvmlSample_t, nvmlUtilization_t,
+    nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlReturn_t, nvmlSample_t, nvmlUtilization_t,
 };
 use rankscope_core::gpu::GpuProcess;
 
@@ -227,6 +227,34 @@ impl Nvml {
         let receive: u32 = number!(self, nvmlDeviceGetPcieThroughput(device.0, 1))?;
         let transmit: u32 = number!(self, nvmlDeviceGetPcieThroughput(device.0, 0))?;
         Ok((u64::from(receive) * 1024, u64::from(transmit) * 1024))
+    }
+
+    /// Generation and width of the link: as it is now (it is slower while nothing is asked of it), and at its best.
+    pub fn pcie_link(&self, device: Handle) -> Answer<[(u32, u32); 2]> {
+        let now: u32 = number!(self, nvmlDeviceGetCurrPcieLinkGeneration(device.0))?;
+        let width: u32 = number!(self, nvmlDeviceGetCurrPcieLinkWidth(device.0))?;
+        let best: u32 = number!(self, nvmlDeviceGetMaxPcieLinkGeneration(device.0))?;
+        let widest: u32 = number!(self, nvmlDeviceGetMaxPcieLinkWidth(device.0))?;
+        Ok([(now, width), (best, widest)])
+    }
+
+    /// Pid, the driver's time, and percent, of what is newer than `last_seen`.
+    pub fn process_utilization(&self, device: Handle, last_seen: u64) -> Answer<Vec<(u32, u64, u32)>> {
+        let mut count = 0;
+        let none = std::ptr::null_mut();
+        match call!(self, nvmlDeviceGetProcessUtilization(device.0, none, &mut count, last_seen)) {
+            Err(refused) if refused.code() != Some(INSUFFICIENT_SIZE) => return Err(refused),
+            _ => {}
+        }
+        let count = count.min(4096);
+        // SAFETY: plain data, for which all zeros is a valid value.
+        let zeros: nvmlProcessUtilizationSample_t = unsafe { std::mem::zeroed() };
+        let mut entries = vec![zeros; count as usize];
+        let mut given = count;
+        call!(self, nvmlDeviceGetProcessUtilization(device.0, entries.as_mut_ptr(), &mut given, last_seen))?;
+        entries.truncate(given.min(count) as usize);
+        let sane = entries.iter().filter(|e| e.timeStamp > last_seen && e.smUtil <= 100 && e.pid != 0);
+        Ok(sane.map(|e| (e.pid, e.timeStamp, e.smUtil)).collect())
     }
 
     /// Pids that no process has are left out.

@@ -56,11 +56,7 @@ impl Owners {
             processes.iter().flat_map(|p| &p.list).filter(|p| p.counted).map(|p| p.pid).collect();
         // Of a job that has ended, what it was started with still stands.
         self.environment = environment_of(machine, target, &tree).or(self.environment.take());
-        let devices: Vec<Device> = gpus.iter().map(device).collect();
-        self.visible = self
-            .environment
-            .as_ref()
-            .map(|e| visible(e.cuda_visible_devices.as_deref(), e.cuda_device_order.as_deref(), &devices));
+        self.visible = self.environment.as_ref().map(|e| seen_by(e, gpus));
         let pids = Pids::new(machine, &tree);
         let one = |(index, gpu): (usize, &Gpu)| {
             let uuids: Vec<Arc<str>> =
@@ -93,6 +89,13 @@ impl Owners {
     }
 }
 
+/// What CUDA makes of these GPUs for who was started with that environment.
+pub fn seen_by(environment: &Environment, gpus: &[Gpu]) -> Visible {
+    let devices: Vec<Device> = gpus.iter().map(device).collect();
+    let list = environment.cuda_visible_devices.as_deref();
+    visible(list, environment.cuda_device_order.as_deref(), &devices)
+}
+
 fn device(gpu: &Gpu) -> Device {
     let instances = gpu.memory.iter().filter(|_| gpu.mig).filter_map(|m| m.uuid.as_ref());
     Device {
@@ -105,7 +108,7 @@ fn device(gpu: &Gpu) -> Device {
 /// The rank's own process's, unless only a later one of its tree says which GPUs it sees.
 fn environment_of(machine: &Machine, target: Target, tree: &[u32]) -> Option<Environment> {
     let root = match target {
-        Target::Process(pid) | Target::Child(pid) => pid.to_string(),
+        Target::Process(pid) | Target::Child(pid) | Target::Around(pid) => pid.to_string(),
         Target::Nobody => "self".to_owned(),
         Target::AllRecorded => return None,
     };
@@ -117,8 +120,8 @@ fn environment_of(machine: &Machine, target: Target, tree: &[u32]) -> Option<Env
     later.into_iter().find(|e| e.cuda_visible_devices.is_some()).or(root)
 }
 
-/// The rank's processes, by every pid that they have.
-struct Pids {
+/// Processes of a job, by every pid that they have.
+pub struct Pids {
     /// Pid as we see it, and those of the namespaces below.
     own: Vec<(u32, Vec<u32>)>,
     /// There are device files, so that who uses a GPU has one open.
@@ -126,12 +129,12 @@ struct Pids {
 }
 
 impl Pids {
-    fn new(machine: &Machine, tree: &[u32]) -> Pids {
+    pub fn new(machine: &Machine, tree: &[u32]) -> Pids {
         let own = tree.iter().map(|pid| (*pid, below(machine, *pid))).collect();
         Pids { own, device_files: machine.exists("/dev/nvidiactl") }
     }
 
-    fn identify(&self, machine: &Machine, listed: &GpuProcess) -> Listed {
+    pub fn identify(&self, machine: &Machine, listed: &GpuProcess) -> Listed {
         let pid = listed.pid;
         let direct = self.own.iter().find(|(own, _)| *own == pid);
         let by_namespace = || self.own.iter().find(|(_, below)| below.contains(&pid));

@@ -11,6 +11,8 @@ pub struct Since {
     pub memory_controller: Peak,
     pub power: Peak,
     pub clock_events: ClockEvents,
+    /// Of all readings.
+    pub clock_event_bits: u64,
     pub activity: Activity,
 }
 
@@ -47,6 +49,7 @@ impl Since {
         self.memory_controller.join(&other.memory_controller);
         self.power.join(&other.power);
         self.clock_events.join(&other.clock_events);
+        self.clock_event_bits |= other.clock_event_bits;
         self.activity.join(&other.activity);
     }
 }

@@ -69,13 +69,14 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub fn start(names: Vec<String>) -> std::io::Result<Reader> {
+    /// `closer`: for a diagnosis, in rounds of this length.
+    pub fn start(names: Vec<String>, closer: Option<Duration>) -> std::io::Result<Reader> {
         let shared = Arc::new(Shared::default());
         let (stop, stopped) = mpsc::channel();
         let theirs = shared.clone();
         std::thread::Builder::new().name("rankscope-gpu".to_owned()).stack_size(STACK).spawn(move || {
             ALIVE.store(true, Ordering::SeqCst);
-            run(&names, &theirs, &stopped);
+            run(&names, closer, &theirs, &stopped);
             ALIVE.store(false, Ordering::SeqCst);
         })?;
         Ok(Reader { shared, started: Instant::now(), _stop: stop })
@@ -102,7 +103,8 @@ struct Open {
     xids_due: Instant,
 }
 
-fn run(names: &[String], shared: &Shared, stopped: &Receiver<()>) {
+fn run(names: &[String], closer: Option<Duration>, shared: &Shared, stopped: &Receiver<()>) {
+    let every = closer.unwrap_or(EVERY);
     let mut reopen = FIRST_REOPEN;
     let mut open: Option<Open> = None;
     let mut nvml: Option<Nvml> = None;
@@ -110,11 +112,11 @@ fn run(names: &[String], shared: &Shared, stopped: &Receiver<()>) {
     let mut told = false;
     loop {
         let began = Instant::now();
-        let result = read(names, &mut nvml, &mut open, began);
+        let result = read(names, closer.is_some(), &mut nvml, &mut open, began);
         let pause = match &result {
             Ok(slept) => {
                 (reopen, told) = (FIRST_REOPEN, false);
-                (began.elapsed().saturating_sub(*slept) * PAUSE_PER_ROUND).clamp(EVERY, LONGEST_PAUSE)
+                (began.elapsed().saturating_sub(*slept) * PAUSE_PER_ROUND).clamp(every, LONGEST_PAUSE)
             }
             Err(_) => {
                 let pause = reopen;
@@ -159,6 +161,7 @@ fn run(names: &[String], shared: &Shared, stopped: &Receiver<()>) {
 /// that was slept in it.
 fn read(
     names: &[String],
+    closer: bool,
     nvml: &mut Option<Nvml>,
     open: &mut Option<Open>,
     now: Instant,
@@ -169,7 +172,7 @@ fn read(
     }
     let Some(library) = nvml.as_ref() else { return Ok(Duration::ZERO) };
     if open.is_none() {
-        *open = Some(Open::new(library, now)?);
+        *open = Some(Open::new(library, closer, now)?);
     }
     let Some(known) = open.as_mut() else { return Ok(Duration::ZERO) };
     let rounds: Vec<Health> = known.devices.iter_mut().map(|d| d.round(library, now)).collect();
@@ -196,9 +199,13 @@ fn close(nvml: &Nvml, open: Option<Open>) {
 }
 
 impl Open {
-    fn new(nvml: &Nvml, now: Instant) -> Result<Open, Gap> {
+    fn new(nvml: &Nvml, closer: bool, now: Instant) -> Result<Open, Gap> {
         nvml.init().map_err(|refused| cannot_start(&refused))?;
-        let devices = devices(nvml, now).inspect_err(|_| nvml.shutdown()).map_err(|refused| refused.gap())?;
+        let mut devices =
+            devices(nvml, now).inspect_err(|_| nvml.shutdown()).map_err(|refused| refused.gap())?;
+        if closer {
+            devices.iter_mut().for_each(Device::look_closer);
+        }
         let handles: Vec<_> = devices.iter().map(Device::handle).collect();
         let events = nvml.xid_events(&handles).ok();
         Ok(Open { devices, events, xids_due: now })

@@ -1,0 +1,187 @@
+//! What a thread does at one moment, from what the kernel and the interpreter say about it.
+
+use super::super::observations::{Frame, StackSample, Thread};
+use super::super::series::at;
+use super::super::thresholds as t;
+use super::frames::{self, Wait};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Doing {
+    /// On a CPU, with the GIL.
+    Python,
+    /// On a CPU, without the GIL.
+    Native,
+    /// On a CPU; nobody says with what.
+    OnCpu,
+    /// It would run, and has no CPU.
+    Starved,
+    /// It waits for the GIL, which another thread has.
+    GilWait,
+    /// Collects garbage.
+    Collect,
+    /// Waits for what another process or thread hands over.
+    Data,
+    /// Waits for a lock, or to hand something over.
+    Lock,
+    /// Waits for a file system.
+    Disk,
+    /// Waits for a socket.
+    Socket,
+    /// Waits for a child's end or output.
+    Child,
+    /// Starts a process.
+    Spawn,
+    Import,
+    /// Sleeps for a time that it chose.
+    Sleep,
+    /// Waits for events or for input: nobody asks for anything.
+    Events,
+    /// Waits in native code: for the GPU, a collective, a lock.
+    NativeWait,
+    Unknown,
+}
+
+/// The kernel's view of the slot.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Os {
+    pub on_cpu: Option<f64>,
+    pub run_delay: Option<f64>,
+    pub state: Option<char>,
+    /// Voluntary switches a second, over the window.
+    pub switches: Option<f64>,
+}
+
+impl Os {
+    pub fn of(thread: Option<&Thread>, slot: usize) -> Os {
+        let Some(thread) = thread else { return Os::default() };
+        Os {
+            on_cpu: at(&thread.on_cpu, slot),
+            run_delay: at(&thread.run_delay, slot),
+            state: thread.state.get(slot).copied().flatten(),
+            switches: thread.voluntary_switches.map(f64::from),
+        }
+    }
+
+    fn starved(&self) -> bool {
+        self.run_delay.is_some_and(|d| d >= t::STARVED && d > self.on_cpu.unwrap_or(0.0))
+    }
+}
+
+/// `stack`: leaf first. `sleeps_in`: what a thread of this kind does when it sleeps with no Python wait on top.
+pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Option<Doing>) -> Doing {
+    if sample.collecting == Some(true) {
+        return Doing::Collect;
+    }
+    let holds = sample.gil == Some(true);
+    if frames::imports(stack) {
+        return Doing::Import;
+    }
+    if frames::spawns(stack) {
+        return Doing::Spawn;
+    }
+    if holds {
+        return if os.starved() { Doing::Starved } else { Doing::Python };
+    }
+    if os.state == Some('D') && os.on_cpu.is_none_or(|c| c < t::ON_CPU) {
+        return Doing::Disk;
+    }
+    match frames::wait(stack) {
+        Some(Wait::Data) => return Doing::Data,
+        Some(Wait::Lock) => return Doing::Lock,
+        Some(Wait::Socket) => return Doing::Socket,
+        Some(Wait::Child) => return Doing::Child,
+        Some(Wait::Events) => return Doing::Events,
+        None => {}
+    }
+    if os.starved() {
+        return Doing::Starved;
+    }
+    match os.on_cpu {
+        Some(share) if share >= t::ON_CPU => match sample.gil {
+            Some(_) => Doing::Native,
+            None => Doing::OnCpu,
+        },
+        None if os.state == Some('R') => Doing::OnCpu,
+        None if os.state.is_none() => Doing::Unknown,
+        _ if sample.gil_elsewhere == Some(true) && os.switches.is_none_or(|s| s >= t::GIL_SWITCHES) => {
+            Doing::GilWait
+        }
+        _ => sleeps_in.unwrap_or(Doing::NativeWait),
+    }
+}
+
+/// A slot of a thread whose Python stack nobody could read: (share of the slot, what it did).
+pub fn of_slot(os: Os, sleeps_in: Option<Doing>) -> Vec<(f64, Doing)> {
+    let (Some(on_cpu), delay) = (os.on_cpu, os.run_delay.unwrap_or(0.0)) else {
+        return match os.state {
+            Some('R') => vec![(1.0, Doing::OnCpu)],
+            Some('D') => vec![(1.0, Doing::Disk)],
+            Some(_) => vec![(1.0, sleeps_in.unwrap_or(Doing::Unknown))],
+            None => Vec::new(),
+        };
+    };
+    let (on_cpu, delay) = (on_cpu.clamp(0.0, 1.0), delay.clamp(0.0, 1.0));
+    let rest = (1.0 - on_cpu - delay).max(0.0);
+    let slept = if os.state == Some('D') { Doing::Disk } else { sleeps_in.unwrap_or(Doing::Unknown) };
+    vec![(on_cpu, Doing::OnCpu), (delay, Doing::Starved), (rest, slept)]
+}
+
+/// By the kernel functions that a thread slept in most. A futex can be anything: `None`.
+pub fn sleeps_in(thread: &Thread) -> Option<Doing> {
+    let all: u64 = thread.waits.iter().map(|(_, slots)| u64::from(*slots)).sum();
+    let most = |kinds: &[&str]| {
+        let named = |name: &str| kinds.iter().any(|k| name.trim_start_matches('_').starts_with(k));
+        let slots = thread.waits.iter().filter(|(name, _)| named(name));
+        slots.map(|(_, slots)| u64::from(*slots)).sum::<u64>() * 2 > all
+    };
+    [
+        (&["hrtimer_nanosleep", "do_nanosleep", "clock_nanosleep"][..], Doing::Sleep),
+        (DISK_WAITS, Doing::Disk),
+        (SOCKET_WAITS, Doing::Socket),
+        (&["pipe_read", "pipe_wait", "anon_pipe"], Doing::Data),
+        (&["do_wait", "kernel_wait"], Doing::Child),
+        (
+            &[
+                "n_tty_read",
+                "ep_poll",
+                "do_epoll",
+                "do_sigtimedwait",
+                "sigsuspend",
+                "do_sys_pause",
+                "x64_sys_pause",
+            ],
+            Doing::Events,
+        ),
+    ]
+    .into_iter()
+    .find(|(kinds, _)| all > 0 && most(kinds))
+    .map(|(_, doing)| doing)
+}
+
+/// File systems, local and on the network. Beginnings of names.
+const DISK_WAITS: &[&str] = &[
+    "folio_wait",
+    "folio_lock",
+    "wait_on_page",
+    "wait_on_bit",
+    "io_schedule",
+    "filemap",
+    "balance_dirty",
+    "blk_",
+    "submit_bio_wait",
+    "jbd2",
+    "ext4_",
+    "xfs_",
+    "btrfs_",
+    "nfs",
+    "rpc_wait",
+    "ceph",
+    "request_wait_answer",
+    "fuse",
+    "ptlrpc",
+    "cl_sync",
+    "ll_",
+    "cxiWait",
+];
+const SOCKET_WAITS: &[&str] =
+    &["sk_wait", "tcp_", "inet_csk", "skb_wait", "unix_stream", "wait_woken", "sock_"];

@@ -1,0 +1,135 @@
+//! One rank: what its main thread and its workers did while its GPU had nothing to do.
+
+use super::super::observations::{Observations, Process, Rank, Thread};
+use super::super::phases::{GpuTime, Grid};
+use super::super::series::{Measure, average, weighted};
+use super::doing::{Doing, Os, of_slot, sleeps_in};
+use super::shares::Shares;
+use super::stacks::{self, Sampled};
+use super::workers::{self, Group};
+
+/// Fewer stacks say little; then the kernel's view is taken.
+const FEWEST_STACKS: usize = 10;
+
+pub struct RankFacts<'a> {
+    /// `rank 3`; where nobody says which, `the job`, or of several `process 4711`.
+    pub name: String,
+    pub process: Option<&'a Process>,
+    pub main: Option<&'a Thread>,
+    /// Indices of its GPUs.
+    pub gpus: Vec<usize>,
+    /// By slot: how much it counts as lost. All 1 where no GPU can say.
+    pub weight: Vec<f64>,
+    /// Share of the window in which its GPUs did nothing. `None`: cannot be told, or it has none.
+    pub lost: Option<Measure>,
+    /// Share of the window in which its GPUs waited in a collective.
+    pub collective: Option<f64>,
+    /// What the main thread did in the lost time.
+    pub doing: Shares,
+    /// The main thread, by the kernel, in the lost time.
+    pub on_cpu: Option<Measure>,
+    pub run_delay: Option<Measure>,
+    /// Stacks of the main thread, each with its weight in the lost time and what it did.
+    pub sampled: Vec<Sampled<'a>>,
+    pub workers: Vec<Group<'a>>,
+}
+
+pub fn of_all<'a>(seen: &'a Observations, gpus: &[GpuTime], grid: Grid) -> Vec<RankFacts<'a>> {
+    seen.ranks.iter().enumerate().map(|(index, rank)| of(seen, (index, rank), gpus, grid)).collect()
+}
+
+fn of<'a>(
+    seen: &'a Observations,
+    (index, rank): (usize, &'a Rank),
+    times: &[GpuTime],
+    grid: Grid,
+) -> RankFacts<'a> {
+    let gpus = gpus_of(seen, index, rank, times);
+    let mine: Vec<&GpuTime> = gpus.iter().map(|&g| &times[g]).collect();
+    let lost_at = |slot: usize| average(mine.iter().filter_map(|gpu| Some((1.0, gpu.lost[slot]?))));
+    let by_slot: Vec<Option<f64>> = (0..grid.slots).map(|slot| lost_at(slot).map(|m| m.value)).collect();
+    let lost = average(by_slot.iter().flatten().map(|&v| (1.0, v)));
+    let weight: Vec<f64> = match lost {
+        Some(_) => by_slot.iter().map(|v| v.unwrap_or(0.0)).collect(),
+        None => vec![1.0; grid.slots],
+    };
+    let process = seen.processes.iter().find(|p| p.pid == rank.pid);
+    let main =
+        process.and_then(|p| p.seen_threads.iter().find(|t| t.tid == p.pid).or(p.seen_threads.first()));
+    let sampled = stacks::of_main(seen, rank.pid, main, grid);
+    let collective =
+        average(mine.iter().filter(|g| g.usage.unknown < 1.0).map(|g| (1.0, g.usage.collective_wait)));
+    RankFacts {
+        name: match rank.rank {
+            Some(rank) => format!("rank {rank}"),
+            None if seen.ranks.len() > 1 => format!("process {}", rank.pid),
+            None => "the job".to_owned(),
+        },
+        process,
+        main,
+        lost,
+        collective: collective.map(|m| m.value),
+        doing: shares(&sampled, main, &weight),
+        on_cpu: main.and_then(|t| weighted(&t.on_cpu, &weight)),
+        run_delay: main.and_then(|t| weighted(&t.run_delay, &weight)),
+        workers: workers::of(seen, index, rank.pid, &weight, grid),
+        gpus,
+        weight,
+        sampled,
+    }
+}
+
+/// As observed; where nobody says, the one rank has all that were used, and of several each has its own in order.
+fn gpus_of(seen: &Observations, index: usize, rank: &Rank, times: &[GpuTime]) -> Vec<usize> {
+    let named = |label: &String| seen.gpus.iter().position(|gpu| gpu.label == *label);
+    let named: Vec<usize> = rank.gpus.iter().filter_map(named).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    match seen.ranks.len() {
+        1 => {
+            let used: Vec<usize> = (0..times.len()).filter(|&g| times[g].usage.idle < 1.0).collect();
+            if used.is_empty() { (0..times.len()).collect() } else { used }
+        }
+        ranks if ranks == seen.gpus.len() => vec![index],
+        _ => Vec::new(),
+    }
+}
+
+fn shares(sampled: &[Sampled], main: Option<&Thread>, weight: &[f64]) -> Shares {
+    let mut shares = Shares::default();
+    let counted = || sampled.iter().filter(|s| weight[s.slot] > 0.0);
+    if counted().count() >= FEWEST_STACKS {
+        counted().for_each(|s| shares.add(s.doing, weight[s.slot]));
+        shares.samples = counted().count() as u64;
+        shares.by_stacks = true;
+        return shares;
+    }
+    let Some(main) = main else { return shares };
+    let sleeps = sleeps_in(main);
+    for (slot, &w) in weight.iter().enumerate().filter(|(_, w)| **w > 0.0) {
+        let parts = of_slot(Os::of(Some(main), slot), sleeps);
+        shares.samples += u64::from(!parts.is_empty());
+        parts.into_iter().for_each(|(share, doing)| shares.add(doing, share * w));
+    }
+    shares
+}
+
+impl RankFacts<'_> {
+    /// Share of the lost time; `None` where the main thread could not be seen at all.
+    pub fn share(&self, all: &[Doing]) -> Option<Measure> {
+        let known = self.doing.known() && (self.doing.by_stacks || !all.iter().any(needs_stacks));
+        known.then(|| Measure { value: self.doing.of(all), samples: self.doing.samples })
+    }
+
+    /// The workers that did most in the lost time.
+    pub fn active_workers(&self) -> Option<&Group<'_>> {
+        self.workers.iter().max_by(|a, b| a.activity().total_cmp(&b.activity()))
+    }
+}
+
+/// The kernel alone doesn't tell these apart.
+fn needs_stacks(doing: &Doing) -> bool {
+    use Doing::{Collect, GilWait, Import, Lock, Native, NativeWait, Python, Spawn};
+    matches!(doing, Python | Native | GilWait | Collect | Lock | Spawn | Import | NativeWait)
+}

@@ -1,0 +1,120 @@
+//! Many Python stacks, weighed by the time that was lost while they stood.
+
+use std::collections::HashMap;
+
+use super::super::observations::{Frame, Observations, Thread};
+use super::super::phases::Grid;
+use super::doing::{self, Doing, Os};
+use super::frames;
+
+pub struct Sampled<'a> {
+    pub slot: usize,
+    /// Leaf first; a leaf that was torn is left out.
+    pub frames: Vec<&'a Frame>,
+    pub doing: Doing,
+}
+
+/// Main-thread samples of one process in the window.
+pub fn of_main<'a>(seen: &'a Observations, pid: u32, main: Option<&Thread>, grid: Grid) -> Vec<Sampled<'a>> {
+    let sleeps = main.and_then(doing::sleeps_in);
+    let samples = seen.stacks.samples.iter().filter(|s| s.main && s.pid == pid);
+    let sampled = samples.filter_map(|sample| {
+        let slot = grid.slot(sample.at_s)?;
+        let frames = frames_of(seen, sample.stack, sample.torn_leaf)?;
+        let doing = doing::of_sample(sample, &frames, Os::of(main, slot), sleeps);
+        Some(Sampled { slot, frames, doing })
+    });
+    sampled.collect()
+}
+
+fn frames_of(seen: &Observations, stack: u32, torn_leaf: bool) -> Option<Vec<&Frame>> {
+    let stack = seen.stacks.stacks.get(stack as usize)?;
+    let skipped = usize::from(torn_leaf && stack.len() > 1);
+    let frames = stack.iter().skip(skipped).filter_map(|&f| seen.stacks.frames.get(f as usize));
+    // Below a fork by multiprocessing Python's stack still shows the parent's frames.
+    let frames: Vec<&Frame> = frames.take_while(|f| !frames::begins_a_fork(f)).collect();
+    (!frames.is_empty()).then_some(frames)
+}
+
+/// The function in which the time went: the deepest that most of it has in common.
+#[derive(Clone, Debug)]
+pub struct Hot<'a> {
+    pub frame: &'a Frame,
+    /// Of another file, else the next one up.
+    pub caller: Option<&'a Frame>,
+    /// Of all the lost time that stacks were seen in.
+    pub share: f64,
+}
+
+/// Of the weight of a function: a callee with so much of it is gone into.
+const GO_DEEPER: f64 = 0.6;
+
+type Key<'a> = (&'a str, &'a str);
+
+fn key(frame: &Frame) -> Key<'_> {
+    (&frame.function, &frame.file)
+}
+
+/// Only samples in which the thread did one of `doing`.
+pub fn hot<'a>(sampled: &[Sampled<'a>], weight: &[f64], doing: &[Doing]) -> Option<Hot<'a>> {
+    let all: f64 = sampled.iter().map(|s| weight[s.slot]).sum();
+    let mut inside: Vec<&Sampled<'a>> =
+        sampled.iter().filter(|s| doing.contains(&s.doing) && weight[s.slot] > 0.0).collect();
+    let wanted: f64 = inside.iter().map(|s| weight[s.slot]).sum::<f64>() * GO_DEEPER;
+    let mut depth = 0;
+    loop {
+        let mut by_key: HashMap<Key, f64> = HashMap::new();
+        for s in &inside {
+            if let Some(frame) = from_root(s, depth) {
+                *by_key.entry(key(frame)).or_default() += weight[s.slot];
+            }
+        }
+        // By name where two weigh the same, so that the answer is always one.
+        let best = by_key.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+        let Some((best, _)) = best.filter(|(_, w)| *w >= wanted && *w > 0.0) else { break };
+        inside.retain(|s| from_root(s, depth).is_some_and(|f| key(f) == best));
+        depth += 1;
+    }
+    let frame = heaviest(&inside, weight, depth.checked_sub(1)?)?;
+    let callers = (0..depth - 1).rev().filter_map(|d| heaviest(&inside, weight, d));
+    let caller = callers.clone().find(|c| c.file != frame.file).or(callers.clone().next());
+    let share = inside.iter().map(|s| weight[s.slot]).sum::<f64>() / all;
+    Some(Hot { frame, caller, share })
+}
+
+fn from_root<'a>(sampled: &Sampled<'a>, depth: usize) -> Option<&'a Frame> {
+    sampled.frames.len().checked_sub(depth + 1).and_then(|i| sampled.frames.get(i).copied())
+}
+
+/// Of the frames at this depth: the line with most weight.
+fn heaviest<'a>(inside: &[&Sampled<'a>], weight: &[f64], depth: usize) -> Option<&'a Frame> {
+    let mut lines: HashMap<u32, (f64, &'a Frame)> = HashMap::new();
+    for s in inside {
+        if let Some(frame) = from_root(s, depth) {
+            lines.entry(frame.line).or_insert((0.0, frame)).0 += weight[s.slot];
+        }
+    }
+    lines.into_iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(&a.0))).map(|(_, (_, frame))| frame)
+}
+
+/// The heaviest stacks; calls of the same functions are one, at the line where most time went.
+pub fn top<'a>(sampled: &[Sampled<'a>], weight: &[f64], most: usize) -> Vec<(Vec<&'a Frame>, f64)> {
+    let all: f64 = sampled.iter().map(|s| weight[s.slot]).sum();
+    let mut groups: HashMap<Vec<Key>, Vec<&Sampled<'a>>> = HashMap::new();
+    for s in sampled.iter().filter(|s| weight[s.slot] > 0.0) {
+        groups.entry(s.frames.iter().map(|f| key(f)).collect()).or_default().push(s);
+    }
+    let mut top: Vec<(Vec<&Frame>, f64)> = groups
+        .into_values()
+        .map(|inside| {
+            let depth = inside.first().map_or(0, |s| s.frames.len());
+            let frames = (0..depth).rev().filter_map(|d| heaviest(&inside, weight, d)).collect();
+            (frames, inside.iter().map(|s| weight[s.slot]).sum::<f64>() / all)
+        })
+        .collect();
+    top.sort_by(|a, b| {
+        b.1.total_cmp(&a.1).then_with(|| a.0.iter().map(|f| key(f)).cmp(b.0.iter().map(|f| key(f))))
+    });
+    top.truncate(most);
+    top
+}

@@ -1,0 +1,95 @@
+//! The processes that a rank started to prepare its data: found by parent and birth, never by name.
+
+use super::super::observations::{Observations, Process};
+use super::super::phases::Grid;
+use super::super::series::{Measure, at, average};
+use super::super::thresholds as t;
+use super::doing::{Doing, Os, of_slot, sleeps_in};
+use super::shares::Shares;
+
+/// Born within so many seconds of each other: one loader's.
+const TOGETHER_S: f64 = 2.0;
+
+pub struct Group<'a> {
+    pub born_s: f64,
+    pub members: Vec<&'a Process>,
+    /// Cores each had in the lost time, and cores each would have had besides.
+    pub cpu: Option<Measure>,
+    pub wanted: Option<Measure>,
+    /// What their main threads did in the lost time.
+    pub doing: Shares,
+}
+
+impl Group<'_> {
+    /// Share of the time in which a worker had work: on a CPU, or in want of one.
+    pub fn busy(&self) -> Option<Measure> {
+        let wanted = self.wanted.map_or(0.0, |m| m.value);
+        self.cpu.map(|cpu| cpu.map(|c| c + wanted))
+    }
+
+    pub fn share(&self, all: &[Doing]) -> Option<Measure> {
+        self.doing.known().then(|| Measure { value: self.doing.of(all), samples: self.doing.samples })
+    }
+
+    pub fn activity(&self) -> f64 {
+        let works = self.busy().map_or(0.0, |m| m.value).max(self.doing.of(&[Doing::Disk, Doing::Socket]));
+        (works * self.members.len() as f64).max(1e-6 * self.members.len() as f64)
+    }
+}
+
+/// The rank's own Python descendants that are no ranks themselves.
+pub fn of<'a>(seen: &'a Observations, index: usize, rank: u32, weight: &[f64], grid: Grid) -> Vec<Group<'a>> {
+    let is_rank = |p: &Process| seen.ranks.iter().any(|r| r.pid == p.pid);
+    let mut children: Vec<&Process> = seen
+        .processes
+        .iter()
+        .filter(|p| p.python && !is_rank(p) && (p.parent == rank || p.rank == Some(index)))
+        .collect();
+    children.sort_by(|a, b| {
+        a.parent.cmp(&b.parent).then(a.started_s.total_cmp(&b.started_s)).then(a.pid.cmp(&b.pid))
+    });
+    let mut groups: Vec<Vec<&Process>> = Vec::new();
+    for child in children {
+        let together = |last: &&Process| {
+            last.parent == child.parent && (child.started_s - last.started_s).abs() <= TOGETHER_S
+        };
+        match groups.last_mut().filter(|group| group.last().is_some_and(together)) {
+            Some(group) => group.push(child),
+            None => groups.push(vec![child]),
+        }
+    }
+    groups.into_iter().map(|members| measured(members, weight, grid)).collect()
+}
+
+fn measured<'a>(members: Vec<&'a Process>, weight: &[f64], grid: Grid) -> Group<'a> {
+    let alive = |p: &Process, slot: usize| {
+        let s = slot as f64 * grid.seconds;
+        p.started_s <= s && p.ended_s.is_none_or(|end| s < end)
+    };
+    let each = |series: &dyn Fn(&Process, usize) -> Option<f64>| {
+        average(members.iter().flat_map(|p| {
+            (0..grid.slots).filter(|&s| alive(p, s)).filter_map(|s| Some((weight[s], series(p, s)?)))
+        }))
+    };
+    let mut doing = Shares::default();
+    for (process, thread) in members.iter().filter_map(|p| Some((p, p.seen_threads.first()?))) {
+        let sleeps = sleeps_in(thread);
+        for slot in (0..grid.slots).filter(|&s| alive(process, s) && weight[s] > 0.0) {
+            let parts = of_slot(Os::of(Some(thread), slot), sleeps);
+            doing.samples += u64::from(!parts.is_empty());
+            parts.into_iter().for_each(|(share, what)| doing.add(what, share * weight[slot]));
+        }
+    }
+    Group {
+        born_s: members.first().map_or(0.0, |p| p.started_s),
+        cpu: each(&|p, s| at(&p.cpu, s)),
+        wanted: each(&|p, s| at(&p.cpu_wanted, s)),
+        doing,
+        members,
+    }
+}
+
+/// A worker that still starts, or just did.
+pub fn is_young(process: &Process, at_s: f64) -> bool {
+    process.started_s >= 0.0 && (process.started_s..process.started_s + t::WORKER_START_S).contains(&at_s)
+}

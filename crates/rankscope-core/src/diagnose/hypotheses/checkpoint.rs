@@ -1,0 +1,107 @@
+//! A rank writes much while its GPU waits.
+
+use super::super::facts::Facts;
+use super::super::facts::doing::Doing;
+use super::super::series::{Measure, at, average};
+use super::super::thresholds as t;
+use super::case::{Case, Holds, percent};
+
+pub fn judge(facts: &Facts) -> Case {
+    let mut case = Case::new("checkpoint", facts);
+    let Some(written) = written(facts) else {
+        case.missing.push("process.written".into());
+        case.reason = "what the rank writes could not be read".into();
+        return case;
+    };
+    let samples = facts.grid.slots as u64;
+    let much = case.at_least(
+        "rank.written_in_the_lost_time_megabytes",
+        Some(Measure { value: written.megabytes, samples }),
+        t::CHECKPOINT,
+    );
+    let lasts =
+        case.at_least("rank.writing_share", Some(Measure { value: written.share, samples }), t::SECOND_SHARE);
+    // Elsewhere it only puts out what it always does: results, logs, data for others.
+    let concentrated = if facts.gpu_known() {
+        case.at_least(
+            "rank.written_in_the_lost_time_share",
+            Some(Measure { value: written.concentrated, samples }),
+            0.6,
+        )
+    } else {
+        Some(true)
+    };
+    let disk = facts.rank().and_then(|r| r.share(&[Doing::Disk]));
+    if disk.is_some() {
+        case.at_least("main_thread.waits_for_storage_share", disk, t::DISK_WAIT);
+    }
+    case.all(&[much, lasts, concentrated]);
+    case.explains(written.share, facts);
+    let name = facts.rank().map_or("the job", |r| r.name.as_str());
+    case.reason = if case.holds == Holds::Yes {
+        let rate = written.megabytes / written.seconds.max(facts.grid.seconds);
+        let others = others_wait(facts);
+        format!(
+            "{name} writes a checkpoint (about {rate:.0} MB/s, {:.1} GB in {:.0} s){}",
+            written.megabytes / 1000.0,
+            written.seconds,
+            if others { ", others wait" } else { "" }
+        )
+    } else {
+        format!("{name} wrote {:.0} MB, {} of that time", written.megabytes, percent(written.share))
+    };
+    case.remedy(
+        "save asynchronously (torch.distributed.checkpoint.async_save), or sharded by all ranks",
+        "training goes on while it is written",
+    );
+    case.remedy_with(
+        "save less often",
+        "each save costs the same",
+        "more steps are lost when the job dies; the model isn't changed",
+    );
+    case.remedy("write to a local disk and copy from there", "the file server is slower than the disk");
+    case
+}
+
+struct Written {
+    megabytes: f64,
+    /// Of the lost time.
+    share: f64,
+    seconds: f64,
+    /// Of all that was written: in slots that were mostly lost.
+    concentrated: f64,
+}
+
+/// Slots in which much is written, and those right after them in which the thread still waits for the disk.
+fn written(facts: &Facts) -> Option<Written> {
+    let rank = facts.rank()?;
+    let process = rank.process?;
+    let waits = |slot: usize| rank.main.is_some_and(|t| t.state.get(slot) == Some(&Some('D')));
+    let (mut inside, mut megabytes, mut all) = (vec![false; facts.grid.slots], 0.0, 0.0);
+    let mut known = false;
+    for slot in 0..facts.grid.slots {
+        let before = slot > 0 && inside[slot - 1];
+        let Some(rate) = at(&process.written, slot) else { continue };
+        known = true;
+        all += rate * facts.grid.seconds;
+        inside[slot] = rate >= t::WRITING && rank.weight[slot] > 0.0 || before && waits(slot);
+        if inside[slot] && rank.weight[slot] >= 0.5 {
+            megabytes += rate * facts.grid.seconds;
+        }
+    }
+    let share = average(rank.weight.iter().zip(&inside).map(|(&w, &i)| (w, if i { 1.0 } else { 0.0 })));
+    let seconds = inside.iter().zip(&rank.weight).filter(|(i, w)| **i && **w >= 0.5).count() as f64
+        * facts.grid.seconds;
+    known.then(|| Written {
+        megabytes,
+        share: share.map_or(0.0, |m| m.value),
+        seconds,
+        concentrated: if all > 0.0 { megabytes / all } else { 0.0 },
+    })
+}
+
+/// Other ranks wait in a collective.
+pub fn others_wait(facts: &Facts) -> bool {
+    let others = facts.ranks.iter().enumerate().filter(|(i, _)| *i != facts.focus);
+    others.filter_map(|(_, r)| r.collective).any(|share| share > 0.5 * facts.lost().value)
+}

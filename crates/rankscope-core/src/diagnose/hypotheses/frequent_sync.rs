@@ -1,0 +1,45 @@
+//! The main thread waits for the GPU at one line of every step, so that no work is queued when the GPU is done.
+
+use super::super::facts::Facts;
+use super::super::facts::doing::Doing;
+use super::super::facts::stacks;
+use super::super::series::Measure;
+use super::super::thresholds as t;
+use super::case::{Case, percent};
+use super::launch_bound::between_kernels;
+
+const WAITS: &[Doing] = &[Doing::NativeWait, Doing::Native];
+
+pub fn judge(facts: &Facts) -> Case {
+    let mut case = Case::new("frequent_sync", facts);
+    let Some(rank) = facts.rank() else {
+        case.missing.push("processes".into());
+        return case;
+    };
+    let gaps = case.at_least("gpu.lost_between_kernels_share", between_kernels(facts), 0.5);
+    // Where launching takes longer than computing, the GPU would wait without the sync as well.
+    let used = rank.lost.map(|lost| lost.map(|l| 1.0 - l));
+    let could = case.at_least("gpu.used_share", used, 0.5);
+    let wall = vec![1.0; facts.grid.slots];
+    let place = if rank.doing.by_stacks { stacks::hot(&rank.sampled, &wall, WAITS) } else { None };
+    let share = place.as_ref().map_or(0.0, |p| p.share);
+    let seen =
+        |value| Some(Measure { value, samples: rank.sampled.len() as u64 }).filter(|_| rank.doing.by_stacks);
+    let waits = case.at_least("main_thread.waits_for_the_gpu_at_one_place_share", seen(share), t::SYNC_SHARE);
+    // The thread waits as long as the GPU works, and works while it waits.
+    let apart = used.map(|u| (share - u.value).abs());
+    let fits = case.below("main_thread.wait_share_less_gpu_used_share", apart.and_then(seen), 0.25);
+    case.all(&[gaps, could, waits, fits]);
+    let prepares = [Doing::Python, Doing::Native, Doing::OnCpu, Doing::NativeWait];
+    case.explains(rank.doing.of(&prepares), facts);
+    case.reason = match &place {
+        Some(hot) => format!(
+            "the main thread waits for the GPU in {} ({} of its time), and the GPU waits after each",
+            super::super::words::place(hot),
+            percent(hot.share)
+        ),
+        None => "the main thread doesn't wait for the GPU in one place".into(),
+    };
+    case.remedy("read losses and metrics every n steps only; keep them on the GPU in between (no .item(), .cpu(), print of a tensor in each step)", "the next kernels are queued while the GPU works");
+    case
+}

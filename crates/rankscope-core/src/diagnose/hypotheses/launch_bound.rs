@@ -1,0 +1,68 @@
+//! The GPU gets many small kernels and waits between them: the CPU cannot launch them fast enough.
+
+use super::super::facts::Facts;
+use super::super::facts::doing::Doing;
+use super::super::series::{Measure, average, weighted};
+use super::super::thresholds as t;
+use super::case::{Case, percent};
+
+const ON_CPU: &[Doing] = &[Doing::Python, Doing::Native, Doing::OnCpu];
+
+pub fn judge(facts: &Facts) -> Case {
+    let mut case = Case::new("launch_bound", facts);
+    let Some(rank) = facts.rank() else {
+        case.missing.push("processes".into());
+        return case;
+    };
+    let gaps = case.at_least("gpu.lost_between_kernels_share", between_kernels(facts), 0.5);
+    let power = average(rank.gpus.iter().filter_map(|&g| {
+        let gpu = &facts.seen.gpus[g];
+        let busy: Vec<f64> = rank.weight.iter().map(|w| 1.0 - w).collect();
+        let limit = gpu.power_limit.map(f64::from).filter(|l| *l > 0.0)?;
+        Some((1.0, weighted(&gpu.power, &busy)?.value / limit))
+    }));
+    let weak = case.below("gpu.power_share_of_limit_while_busy", power, t::LAUNCH_POWER);
+    let on_cpu = case.at_least("main_thread.on_cpu_share", rank.share(ON_CPU), 0.7);
+    let spread = case.below("main_thread.share_of_its_heaviest_line", heaviest_line(facts), t::LAUNCH_SPREAD);
+    case.all(&[gaps, weak, on_cpu, spread]);
+    case.explains(rank.doing.of(ON_CPU), facts);
+    let gap = between_kernels(facts).map_or(0.0, |m| m.value);
+    case.reason = match case.holds {
+        super::case::Holds::Yes => format!(
+            "the GPU waits between short kernels ({} of the lost time lies there), while the main thread is on a CPU throughout, in no place in particular",
+            percent(gap)
+        ),
+        _ => format!("{} of the lost time lies between kernels", percent(gap)),
+    };
+    case.remedy(
+        "CUDA graphs or torch.compile(mode=\"reduce-overhead\"), fused optimizers",
+        "many kernels with one launch",
+    );
+    case.remedy_with(
+        "a larger batch",
+        "more work in each kernel",
+        "changes the optimisation: learning rate and schedule have to follow",
+    );
+    case
+}
+
+/// Of the lost time: outside idle phases, so in gaps too short to be seen.
+pub fn between_kernels(facts: &Facts) -> Option<Measure> {
+    let rank = facts.rank()?;
+    let lost = rank.lost.filter(|l| l.value > 0.0)?;
+    let idle = average(rank.gpus.iter().map(|&g| (1.0, facts.gpus[g].usage.idle)))?;
+    Some(Measure { value: (1.0 - idle.value / lost.value).clamp(0.0, 1.0), samples: lost.samples })
+}
+
+fn heaviest_line(facts: &Facts) -> Option<Measure> {
+    let rank = facts.rank().filter(|r| r.doing.by_stacks)?;
+    let mut lines: std::collections::HashMap<(&str, u32), f64> = std::collections::HashMap::new();
+    let mut all = 0.0;
+    for s in &rank.sampled {
+        let Some(leaf) = s.frames.first() else { continue };
+        *lines.entry((&leaf.file, leaf.line)).or_default() += rank.weight[s.slot];
+        all += rank.weight[s.slot];
+    }
+    let most = lines.into_values().fold(0.0, f64::max);
+    (all > 0.0).then(|| Measure { value: most / all, samples: rank.sampled.len() as u64 })
+}

@@ -1,0 +1,41 @@
+//! Native code without the GIL runs in the main thread while the GPU waits: a tokenizer, a codec, a library's kernel.
+
+use super::super::facts::Facts;
+use super::super::facts::doing::Doing;
+use super::super::thresholds as t;
+use super::case::Case;
+use super::main_thread;
+
+const NATIVE: &[Doing] = &[Doing::Native];
+
+pub fn judge(facts: &Facts) -> Case {
+    let mut case = Case::new("main_thread_native", facts);
+    let rank = facts.rank();
+    let gil = facts.seen.stacks.samples.iter().any(|s| s.main && s.gil.is_some());
+    let share = rank.and_then(|r| r.share(NATIVE)).filter(|_| gil);
+    let runs = case.at_least("main_thread.runs_native_code_share", share, t::SECOND_SHARE);
+    let on_cpu = rank.and_then(|r| r.on_cpu);
+    let on_cpu = if on_cpu.is_some() {
+        case.at_least("main_thread.on_cpu_share", on_cpu, t::SECOND_SHARE)
+    } else {
+        Some(true)
+    };
+    if main_thread::can_be_blamed(facts).is_none() {
+        case.missing.push("gpu.utilization".into());
+    }
+    case.all(&[runs, on_cpu, main_thread::can_be_blamed(facts)]);
+    case.explains(share.map_or(0.0, |m| m.value), facts);
+    let asleep = rank.and_then(|r| r.active_workers()).filter(|w| w.busy().is_some_and(|b| b.value < 0.1));
+    let asleep = asleep.map(|w| format!("; {} workers are asleep", w.members.len())).unwrap_or_default();
+    case.reason =
+        format!("{} in native code without the GIL{asleep}", main_thread::reason(facts, NATIVE, case.share));
+    case.remedy(
+        "do that work in the loader's workers, or once before the training",
+        "it runs in the process that feeds the GPU",
+    );
+    case.remedy(
+        "let the library use its threads, within the CPU limit (OMP_NUM_THREADS, TOKENIZERS_PARALLELISM, …)",
+        "it uses one CPU",
+    );
+    case
+}

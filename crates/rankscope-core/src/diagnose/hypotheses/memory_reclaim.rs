@@ -1,0 +1,53 @@
+//! The container is at its memory limit and lives by reading pages again, or from swap.
+
+use super::super::facts::Facts;
+use super::super::facts::doing::Doing;
+use super::super::thresholds as t;
+use super::case::{Case, either};
+
+pub fn judge(facts: &Facts) -> Case {
+    let mut case = Case::new("memory_reclaim", facts);
+    let machine = &facts.machine;
+    let stalled = case.at_least(
+        "container.memory_pressure_full_percentage",
+        machine.memory_pressure,
+        t::MEMORY_PRESSURE,
+    );
+    let faults = case.at_least("process.major_faults_per_second", machine.major_faults, t::MAJOR_FAULTS);
+    let come_back = machine.swapped_in.map_or(0.0, |m| m.value) + machine.refaults.map_or(0.0, |m| m.value);
+    let pages = machine.swapped_in.or(machine.refaults).map(|m| m.map(|_| come_back));
+    let pages = case.at_least("container.pages_read_again_per_second", pages, t::RECLAIMED_PAGES);
+    // Each alone is an ordinary start, or a cold file.
+    let by_faults = match (faults, pages) {
+        (Some(a), Some(b)) => Some(a && b),
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        _ => None,
+    };
+    let throttled = machine.memory_high.filter(|m| m.value > 0.0).is_some();
+    case.all(&[either(stalled, by_faults)]);
+    if case.missing.len() < 3
+        && case.holds == super::case::Holds::CannotTell
+        && !case.evidence.iter().any(|e| e.supports)
+    {
+        case.all(&[Some(false)]);
+    }
+    let pressure = machine.memory_pressure.map_or(0.0, |m| m.value / 100.0);
+    let disk = facts.rank().map_or(0.0, |r| r.doing.of(&[Doing::Disk]));
+    case.explains(if by_faults == Some(true) { pressure.max(disk) } else { pressure }, facts);
+    let limit =
+        facts.seen.container.memory_limit.map(|mb| format!(" of {:.1} GB", mb / 1000.0)).unwrap_or_default();
+    case.reason = match case.holds {
+        super::case::Holds::No => format!("memory isn't short (pressure {:.1} %)", pressure * 100.0),
+        _ if throttled => format!(
+            "above memory.high, everybody waited for memory in {:.0} % of that time",
+            pressure * 100.0
+        ),
+        _ => format!(
+            "at the memory limit{limit}, everybody waited for memory in {:.0} % of that time; {come_back:.0} pages a second were read again",
+            pressure * 100.0
+        ),
+    };
+    case.remedy("raise the container's memory limit", "what was just dropped is read again");
+    case.remedy("fewer loader workers, a smaller cache or prefetch_factor", "each holds memory of its own");
+    case
+}

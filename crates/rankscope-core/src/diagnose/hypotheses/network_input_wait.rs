@@ -1,0 +1,36 @@
+//! Data comes over the network, and whoever reads it waits in a socket.
+
+use super::super::facts::Facts;
+use super::super::facts::doing::Doing;
+use super::super::series::Measure;
+use super::super::thresholds as t;
+use super::case::{Case, either, percent};
+use super::input;
+
+pub fn judge(facts: &Facts) -> Case {
+    let mut case = Case::new("network_input_wait", facts);
+    let rank = facts.rank();
+    let main = rank.and_then(|r| r.share(&[Doing::Socket]));
+    let group = rank.and_then(|r| r.active_workers());
+    let workers = group.and_then(|w| w.share(&[Doing::Socket]));
+    // Workers stand for the time in which the main thread waits for them.
+    let through = workers.map(|m| m.map(|v| v * input::wait_share(facts)));
+    let by_main = case.at_least("main_thread.waits_in_sockets_share", main, t::MAIN_SHARE);
+    let by_workers = workers
+        .map(|_| through)
+        .and_then(|m| case.at_least("workers.wait_in_sockets_share", m, t::MAIN_SHARE));
+    case.all(&[if workers.is_some() { either(by_main, by_workers) } else { by_main }]);
+    if let Some(receive) = facts.machine.receive {
+        case.at_least("network.receive_megabytes_per_second", Some(receive), 1.0);
+    }
+    let value = |m: Option<Measure>| m.map_or(0.0, |m| m.value);
+    case.explains(value(main).max(value(through)), facts);
+    let rate = facts.machine.receive.map(|m| format!(", {:.1} MB/s came in", m.value)).unwrap_or_default();
+    let who = if value(main) >= value(through) { "the main thread" } else { "the workers" };
+    case.reason = format!("{who} waited in sockets for {} of that time{rate}", percent(case.share));
+    case.remedy(
+        "read ahead: more requests at a time, larger objects (shards), a local cache",
+        "each request waits for its answer",
+    );
+    case
+}

@@ -1,0 +1,64 @@
+//! Whoever reads or writes files waits for the disk or the file server.
+
+use super::super::facts::Facts;
+use super::super::facts::doing::Doing;
+use super::super::series::Measure;
+use super::super::thresholds as t;
+use super::case::{Case, either, percent};
+use super::input;
+
+pub fn judge(facts: &Facts) -> Case {
+    let mut case = Case::new("storage_wait", facts);
+    let rank = facts.rank();
+    let main = rank.and_then(|r| r.share(&[Doing::Disk]));
+    let group = rank.and_then(|r| r.active_workers());
+    let workers = group.and_then(|w| w.share(&[Doing::Disk]));
+    let by_main = case.at_least("main_thread.waits_for_storage_share", main, t::DISK_WAIT);
+    let by_workers =
+        workers.and_then(|m| case.at_least("workers.wait_for_storage_share", Some(m), t::DISK_WAIT));
+    let waited = case_wait(&mut case, facts, workers);
+    let through = match (by_workers, waited) {
+        (Some(a), Some(b)) => Some(a && b),
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        _ => None,
+    };
+    case.all(&[if workers.is_some() { either(by_main, through) } else { by_main }]);
+    if let Some(pressure) = facts.machine.io_pressure {
+        case.at_least("container.io_pressure_full_percentage", Some(pressure), t::IO_PRESSURE);
+    }
+    if let Some(iowait) = facts.machine.iowait {
+        case.at_least("node.cpu_iowait_percentage", Some(iowait), t::IO_PRESSURE);
+    }
+    let of_workers = group.map_or(0.0, |g| {
+        let (cpu, disk) = input::work(g);
+        if cpu + disk > 0.0 { input::wait_share(facts) * disk / (cpu + disk) } else { 0.0 }
+    });
+    let of_main = main.map_or(0.0, |m| m.value);
+    case.explains(of_main.max(of_workers), facts);
+    let network: Vec<&str> =
+        facts.seen.mounts.iter().filter(|m| m.network && m.files > 0).map(|m| m.fs_type.as_str()).collect();
+    let place = network.first().map_or_else(|| "storage".to_owned(), |fs| format!("storage ({fs})"));
+    let who = match (of_workers > of_main, group) {
+        (true, Some(g)) => format!("{} workers", g.members.len()),
+        _ => "the main thread".into(),
+    };
+    let waited = if of_workers > of_main { workers.map_or(0.0, |m| m.value) } else { of_main };
+    case.reason = format!("{who} waited for {place} in {} of that time", percent(waited));
+    if !network.is_empty() {
+        case.remedy(
+            "copy the data to a local disk first, or let a cache do so",
+            "every file is a round trip to the server",
+        );
+    }
+    case.remedy("fewer, larger files (shards), read in order", "many small reads wait each by itself");
+    case.remedy(
+        "more readers at a time: workers wait most of the time and need little CPU",
+        "storage answers several at once",
+    );
+    case
+}
+
+fn case_wait(case: &mut Case, facts: &Facts, workers: Option<Measure>) -> Option<bool> {
+    workers?;
+    case.at_least("main_thread.waits_for_data_share", input::wait(facts), t::SECOND_SHARE)
+}
