@@ -95,9 +95,11 @@ fn frozen(facts: &Facts) -> Option<Frozen> {
     {
         return Some(Frozen::Spinning);
     }
-    let asleep =
-        facts.machine.cpu_all.is_some_and(|c| c.value < t::ASLEEP_CORES.max(0.02 * facts.ranks.len() as f64));
-    let chosen = |r: &RankFacts| r.doing.of(&[Doing::Sleep, Doing::Events, Doing::Disk]) > 0.5;
+    // A GPU that works is what a main thread that sleeps waits for.
+    let idle = facts.ranks.iter().all(|r| r.lost.map_or(r.gpus.is_empty(), |lost| lost.value >= t::ALL_LOST));
+    let asleep = idle
+        && facts.machine.cpu_all.is_some_and(|c| c.value < t::ASLEEP_CORES.max(0.02 * facts.ranks.len() as f64));
+    let chosen = |r: &RankFacts| r.by_choice() + r.doing.of(&[Doing::Disk]) > 0.5;
     (asleep && !facts.ranks.is_empty() && !facts.ranks.iter().any(chosen)).then_some(Frozen::Asleep)
 }
 

@@ -75,7 +75,7 @@ fn until_last_write(facts: &Facts) -> Option<Measure> {
             let at = s.slot as f64 * facts.grid.seconds;
             if at <= last && ON_CPU.contains(&s.doing) { 1.0 } else { 0.0 }
         };
-        return average(rank.sampled.iter().map(|s| (rank.weight[s.slot], inside(s))));
+        return average(rank.sampled.iter().map(|s| (s.counts(&rank.weight), inside(s))));
     }
     let main = rank.main?;
     average(rank.weight.iter().enumerate().filter_map(|(slot, &w)| {
@@ -89,7 +89,7 @@ fn inside_compiler(facts: &Facts) -> Option<Measure> {
     let rank = facts.rank()?;
     let native = rank.sampled.iter().any(|s| s.frames.iter().any(|f| f.file.contains(".so")));
     let inside = |s: &Sampled| if frames::compiles(&s.frames) { 1.0 } else { 0.0 };
-    average(rank.sampled.iter().map(|s| (rank.weight[s.slot], inside(s)))).filter(|_| native)
+    average(rank.sampled.iter().map(|s| (s.counts(&rank.weight), inside(s)))).filter(|_| native)
 }
 
 fn at_its_limit(cache: &crate::diagnose::observations::Cache) -> bool {

@@ -60,8 +60,8 @@ fn heaviest_line(facts: &Facts) -> Option<Measure> {
     let mut all = 0.0;
     for s in &rank.sampled {
         let Some(leaf) = s.frames.first() else { continue };
-        *lines.entry((&leaf.file, leaf.line)).or_default() += rank.weight[s.slot];
-        all += rank.weight[s.slot];
+        *lines.entry((&leaf.file, leaf.line)).or_default() += s.counts(&rank.weight);
+        all += s.counts(&rank.weight);
     }
     let most = lines.into_values().fold(0.0, f64::max);
     (all > 0.0).then(|| Measure { value: most / all, samples: rank.sampled.len() as u64 })
