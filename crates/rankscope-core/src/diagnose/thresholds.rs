@@ -46,7 +46,7 @@ thresholds! {
     /// Of a general cause's share: a specific one that explains so much of it takes its place.
     EXPLAINS = 0.5;
     /// The same, where the two may also be different stretches of time.
-    EXPLAINS_APART = 0.85;
+    EXPLAINS_APART = 0.75;
     /// Share of a slot on a CPU from which a thread was running in it.
     ON_CPU = 0.5;
     /// Share of a slot on a CPU from which a thread did not sleep in it.
@@ -121,6 +121,8 @@ thresholds! {
     LAUNCH_POWER = 0.4;
     /// Share of all main-thread stacks in a wait at one line of the program, with the GPU partly idle.
     SYNC_SHARE = 0.2;
+    /// That wait's share may differ by so much from the share of the time in which the GPU is used.
+    SYNC_FITS = 0.35;
     /// Share of the window that starting workers may take.
     RESTART = 0.05;
     /// Seconds after its birth in which a worker still starts.

@@ -23,7 +23,8 @@ pub fn balance(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
     let sum = |runs: bool| -> f64 {
         sampled.iter().filter(|s| is_running(s.doing) == runs).fold(0.0, |sum, s| sum + s.counts(weight))
     };
-    let count = |runs: bool| sampled.iter().filter(|s| is_running(s.doing) == runs && s.counts(weight) > 0.0).count();
+    let count =
+        |runs: bool| sampled.iter().filter(|s| is_running(s.doing) == runs && s.counts(weight) > 0.0).count();
     let (running, waiting) = (sum(true), sum(false));
     if count(true) < FEWEST || count(false) < FEWEST {
         return;
@@ -38,7 +39,8 @@ pub fn balance(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
 /// A native call without the GIL, in a slot in which the thread both ran and slept, may be either. The states that were
 /// seen by the same eyes say how many of the samples ran; those that did for certain are taken off.
 fn divide(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
-    let mixed = |slot: usize| at(&main.on_cpu, slot).is_some_and(|c| (t::ONLY_SLEEPS..t::NEVER_SLEEPS).contains(&c));
+    let mixed =
+        |slot: usize| at(&main.on_cpu, slot).is_some_and(|c| (t::ONLY_SLEEPS..t::NEVER_SLEEPS).contains(&c));
     let states = (0..weight.len()).filter(|&slot| mixed(slot) && weight[slot] > 0.0);
     let runs = states.filter_map(|slot| Some((1.0, f64::from(u8::from((*main.state.get(slot)?)? == 'R')))));
     let Some(runs) = average(runs) else { return };
@@ -57,7 +59,12 @@ fn divide(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
     let mut native = Vec::new();
     for sample in sampled.iter_mut().filter(|s| s.doing == Doing::NativeWait && mixed(s.slot)) {
         let frames = sample.frames.clone();
-        native.push(Sampled { slot: sample.slot, factor: sample.factor * part, frames, doing: Doing::Native });
+        native.push(Sampled {
+            slot: sample.slot,
+            factor: sample.factor * part,
+            frames,
+            doing: Doing::Native,
+        });
         sample.factor *= 1.0 - part;
     }
     sampled.extend(native);

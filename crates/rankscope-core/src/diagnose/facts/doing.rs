@@ -127,7 +127,9 @@ pub fn of_slot(os: Os, sleeps_in: Option<Doing>) -> Vec<(f64, Doing)> {
 /// It sleeps in poll or select most: for a device, or for whatever comes.
 pub fn polls(thread: &Thread) -> bool {
     let all: u64 = thread.waits.iter().map(|(_, slots)| u64::from(*slots)).sum();
-    let is_poll = |name: &str| ["poll_schedule", "do_poll", "do_sys_poll", "do_select"].iter().any(|p| name.starts_with(p));
+    let is_poll = |name: &str| {
+        ["poll_schedule", "do_poll", "do_sys_poll", "do_select"].iter().any(|p| name.starts_with(p))
+    };
     let polls: u64 = thread.waits.iter().filter(|(name, _)| is_poll(name)).map(|(_, n)| u64::from(*n)).sum();
     all > 0 && polls * 2 > all
 }

@@ -42,7 +42,11 @@ pub fn judge(facts: &Facts) -> Case {
     case.reason = match case.holds {
         super::case::Holds::No => format!("memory isn't short (pressure {:.1} %)", pressure * 100.0),
         _ => {
-            let place = if throttled { "above memory.high".to_owned() } else { format!("at the memory limit{limit}") };
+            let place = if throttled {
+                "above memory.high".to_owned()
+            } else {
+                format!("at the memory limit{limit}")
+            };
             format!(
                 "{place}, the job waited for memory in about {} of that time; {come_back:.0} pages a second were read again",
                 percent(case.share)

@@ -114,6 +114,7 @@ pub const EXPLAINS: &[(&str, f64, &[&str])] = &[
     ("input_worker_restart", t::EXPLAINS, INPUT),
     ("input_in_main_process", t::EXPLAINS, MAIN),
     ("launch_bound", t::EXPLAINS, MAIN),
+    ("frequent_sync", t::EXPLAINS, &["main_thread_native"]),
     ("gpu_clock_limited", t::EXPLAINS, &["straggler", "collective_wait"]),
     ("straggler", t::EXPLAINS_APART, MAIN),
     ("straggler", t::EXPLAINS, &["collective_wait", "frequent_sync"]),
