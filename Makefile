@@ -4,7 +4,8 @@
 #   make test            everything; needs root and cgroup v1 for the tests with real containers. The tests of MLflow
 #                        run with MLflow 3 (.venv) and once more with MLflow 2 (.venv-mlflow2)
 #   make test-mlflow2    only the latter
-#   make test-torch      Lightning, Transformers, torchrun and torch's process group with the real packages (6 GB)
+#   make test-torch      Lightning, Transformers, torchrun, torch's and MPI's process groups with the real packages (6 GB)
+#   make test-rfdetr     advise and its catalogue against RF-DETR's own classes (8 wheels, none is installed)
 #   make test-v2         a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
 #   make lint            formatting and lints, the fuzz targets included, as in CI
@@ -13,6 +14,7 @@
 #                        and with GPUs of a faked driver;
 #                        what a job loses of its time; at the end one boot of 5.10, as make test-v2-old
 #   make bench-ranks     512 simulated ranks (RANKS=n) and a default MLflow server, beside the pattern of MLflow's monitor
+#   make bench-report    what a page of 16 ranks over 100 hours costs (RANKS=n HOURS=n)
 #   make bench-crash     200 rounds of kills at random points, where `make test` plays 20 (CRASH_ROUNDS=n)
 PYTHON ?= python3
 CARGO ?= cargo
@@ -26,9 +28,9 @@ TOGETHER := --numprocesses $(or $(TEST_JOBS),2) --dist loadfile
 
 # Outside of the checkout's build, so that it outlives `cargo clean`.
 FUZZ_TOOLS := .cache/cargo-fuzz
-FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree
+FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree advise
 
-.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-v2 test-v2-old lint bench bench-crash bench-ranks fuzz tools wheel
+.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-rfdetr test-v2 test-v2-old lint bench bench-crash bench-ranks fuzz tools wheel bench-report
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -43,7 +45,7 @@ test: $(VENV)/ready $(VENV)/mlflow $(VENV)/ray tools wheel
 	$(CARGO) test --workspace
 	$(CARGO) build --workspace --bins --examples
 	$(CARGO) build --package fake-nvml
-	$(VENV)/bin/pytest tests $(TOGETHER) $(PYTEST_ARGS)
+	$(VENV)/bin/pytest tests -m "not large" $(TOGETHER) $(PYTEST_ARGS)
 	$(MAKE) test-mlflow2
 	$(MAKE) fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20)
 
@@ -54,12 +56,18 @@ test-mlflow2: $(VENV2)/ready
 	$(VENV2)/bin/pip install --quiet --no-deps --config-settings profile=dev .
 	$(VENV2)/bin/pytest $(wildcard tests/test_mlflow_*.py) tests/test_audit.py tests/test_python_mlflow.py $(TOGETHER) $(PYTEST_ARGS)
 
-# The first line fails where one of them is not there; pytest would skip.
+# Tests with the marker `large`, which `make test` leaves out. The first line fails where one of these is not there.
 test-torch: $(VENV_TORCH)/ready
-	$(VENV_TORCH)/bin/python -c 'import accelerate, lightning, torch, transformers'
+	$(VENV_TORCH)/bin/python -c 'import accelerate, lightning, mpi4py, torch, transformers'
 	$(CARGO) build --bin rankscope
 	$(VENV_TORCH)/bin/pip install --quiet --no-deps --config-settings profile=dev .
-	$(VENV_TORCH)/bin/pytest tests/test_frameworks.py tests/test_tracking_groups.py $(PYTEST_ARGS)
+	$(VENV_TORCH)/bin/pytest -m large tests/test_frameworks.py tests/test_ranks.py tests/test_tracking_groups.py $(PYTEST_ARGS)
+
+# pydantic and PyYAML are there with MLflow.
+test-rfdetr: $(VENV)/mlflow
+	$(VENV)/bin/python tests/rfdetr_catalogue.py .cache/rfdetr
+	$(CARGO) build --bin rankscope
+	$(VENV)/bin/python tests/rfdetr_values.py .cache/rfdetr $(or $(CARGO_TARGET_DIR),target)/debug/rankscope
 
 test-v2: $(VENV)/ready
 	@tests/tools.sh qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio mke2fs:e2fsprogs cc:gcc strip:binutils
@@ -96,11 +104,12 @@ $(FUZZ_TOOLS)/bin/cargo-fuzz:
 	$(CARGO) install cargo-fuzz --version 0.13.2 --locked --quiet --root $(FUZZ_TOOLS)
 
 bench: $(VENV)/mlflow tools
-	$(CARGO) build --release --quiet --bins --example tight_loop
+	$(CARGO) build --release --quiet --bins --example tight_loop --example stacks
 	$(CARGO) build --release --quiet --package fake-nvml
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/sample_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/tree_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/gpu_cost.py
+	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/stacks_cost.py
 	RANKSCOPE_BIN=$(BUILT) $(VENV)/bin/python bench/wall_time.py
 	$(MAKE) wheel PROFILE=release
 	$(VENV)/bin/python bench/in_process.py
@@ -110,6 +119,10 @@ bench-ranks: $(VENV)/ready $(VENV)/mlflow
 	$(CARGO) build --release --quiet --example many_ranks
 	PYTHONPATH=tests $(VENV)/bin/python -m support.many_ranks $(dir $(BUILT))examples/many_ranks $(or $(RANKS),512) \
 	    $(or $(SECONDS_OF_JOB),180)
+
+bench-report: $(VENV)/ready
+	$(CARGO) build --release --quiet --bin rankscope
+	RANKSCOPE_BIN=$(BUILT) RANKS=$(or $(RANKS),16) HOURS=$(or $(HOURS),100) $(VENV)/bin/python bench/report_cost.py
 
 bench-crash: $(VENV)/ready $(VENV)/mlflow
 	$(CARGO) build --quiet
@@ -152,4 +165,4 @@ $(VENV2)/ready: tests/requirements-mlflow2.txt
 
 # What tests and benchmarks run beside Python and Rust: installed where that is possible, else named.
 tools:
-	@tests/tools.sh strace:strace lxcfs:lxcfs ip:iproute2 setpriv:util-linux cc:gcc jq:jq
+	@tests/tools.sh strace:strace lxcfs:lxcfs ip:iproute2 setpriv:util-linux cc:gcc jq:jq chromium:chromium

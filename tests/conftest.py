@@ -1,11 +1,15 @@
 """What every test gets: the binary, a store of its own, and a clear word when the machine does not let it run."""
 
+import importlib.util
 import os
 from pathlib import Path
 
 import pytest
 from support import container
 from support.cli import Rankscope
+from support.mlflow_server import MlflowServer, unavailable_reason
+from support.nvml import Nvml
+from support.proxy import Proxy
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -17,6 +21,12 @@ def need(reason):
     if os.environ.get("CI") == "true":
         pytest.fail(f"CI must be able to run this test: {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+def need_packages(*names):
+    """What the environment of the tests installs."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    need(f"needs {', '.join(missing)}" if missing else None)
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +64,38 @@ def fuse_host(root):
 @pytest.fixture
 def store(tmp_path):
     return tmp_path / "store"
+
+
+@pytest.fixture
+def nvml(rankscope, tmp_path):
+    """Makes a driver: `nvml(scenario)`."""
+    library = rankscope.path.parent / "libfake_nvml.so"
+    need(None if library.is_file() else f"no {library}: run `cargo build --package fake-nvml`")
+
+    def make(scenario, **options):
+        return Nvml(library, tmp_path / f"nvml-{len(list(tmp_path.iterdir()))}", scenario, **options)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A real MLflow server."""
+    need(unavailable_reason())
+    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(server):
+    with Proxy(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def environment(server):
+    """Of a job that delivers there, with time enough at its end."""
+    return {**os.environ, "MLFLOW_TRACKING_URI": server.uri, "RANKSCOPE_GRACE": "60"}
 
 
 @pytest.fixture(autouse=True)

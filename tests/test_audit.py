@@ -7,19 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from conftest import need
-from support.mlflow_server import MlflowServer, unavailable_reason
 
 USAGE = "system/system_memory_usage_megabytes"
 PERCENTAGE = "system/system_memory_usage_percentage"
 CPU = "system/cpu_utilization_percentage"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 def monitored(server, seconds, megabytes, **environment):

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import REPO, need
+from conftest import REPO, need, need_packages
 from support.cli import Rankscope
 
 DEPLOY = REPO / "deploy"
@@ -17,12 +17,16 @@ VERSION = "1.32"
 
 @pytest.fixture(scope="module")
 def validate():
-    schemas = pytest.importorskip("kubernetes_validate", reason="needs tests/requirements-ray.txt")
+    need_packages("kubernetes_validate")
+    import kubernetes_validate as schemas
+
     return lambda resource: schemas.validate(resource, VERSION, strict=True)
 
 
 def documents(path):
-    yaml = pytest.importorskip("yaml")
+    need_packages("yaml")
+    import yaml
+
     return list(yaml.safe_load_all(path.read_text()))
 
 

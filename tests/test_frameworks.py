@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import need
+from conftest import need, need_packages
 from support import mlflow_server, ranks
 from support.delivered import status, tags
 from support.in_python import phases, python, reason, record, values
@@ -43,7 +43,7 @@ handler.on_train_end(args, state, control)
 
 
 def test_transformers(store):
-    pytest.importorskip("transformers")
+    need_packages("transformers")
     python(TRANSFORMERS, store)
     path = record(store)
     assert path.name == "rank_03.sqlite"
@@ -157,7 +157,7 @@ time.sleep(4)
 """
 
 
-@pytest.mark.parametrize("launcher", ["stand-in", "torchrun"])
+@pytest.mark.parametrize("launcher", ["stand-in", pytest.param("torchrun", marks=pytest.mark.large)])
 @pytest.mark.parametrize("recorder", ["above each rank", "within each rank"])
 def test_ranks_of_a_launcher_write_into_one_run(
     server, only_run, store, tmp_path, rankscope, launcher, recorder
@@ -170,7 +170,7 @@ def test_ranks_of_a_launcher_write_into_one_run(
     if launcher == "stand-in":
         command = [sys.executable, "-c", LAUNCHER, *command]
     else:
-        pytest.importorskip("torch")
+        need_packages("torch")
         command = [sys.executable, "-m", *TORCHRUN, "--rdzv-id=t1", "--no-python", *command]
     environment = ranks.environment(MLFLOW_TRACKING_URI=server.uri, RANKSCOPE_STORE=store)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
@@ -197,9 +197,10 @@ trainer.fit(BoringModel())
 """
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("devices", [1, 2])
 def test_real_lightning(server, only_run, store, devices):
-    pytest.importorskip("lightning")
+    need_packages("lightning")
     python(REAL_LIGHTNING, store, devices, server.uri)
     _, keys = only_run()
     assert "system/rank_0/training_step" in keys
@@ -225,8 +226,9 @@ Trainer(model, arguments, train_dataset=[row] * 64, eval_dataset=[row] * 4, call
 """
 
 
+@pytest.mark.large
 def test_real_transformers(server, only_run, store):
-    pytest.importorskip("accelerate")
+    need_packages("accelerate")
     python(REAL_TRANSFORMERS, store, MLFLOW_TRACKING_URI=server.uri, MLFLOW_EXPERIMENT_NAME="real")
     run_id, keys = only_run()
     assert "system/rank_0/training_step" in keys

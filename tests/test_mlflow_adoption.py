@@ -10,8 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import need
-from support.mlflow_server import MlflowServer, unavailable_reason
 
 mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
 from support import delivered
@@ -28,13 +26,6 @@ if mlflow.__version__.startswith("2."):
         for given in (False, True)
     ]
 AT_ONCE = 8
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 class Case:

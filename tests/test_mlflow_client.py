@@ -12,13 +12,6 @@ from support.mlflow_server import MlflowServer, unavailable_reason
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def theirs(server):
     """MLflow's own client."""
     import mlflow

@@ -12,27 +12,14 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from conftest import need
-from support.mlflow_server import MlflowServer, free_port, unavailable_reason
+from support.mlflow_server import free_port
 
 pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
 from support import delivered
+from support.crash import FAST, sync
 from support.delivered import Record, check_run, rows, tagged, tags, wait_for
 
 JOB = Path(__file__).parent / "support" / "job.py"
-FAST = ("--window", "0.5", "--interval", "0.1")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
-
-
-@pytest.fixture
-def environment(server):
-    return {**os.environ, "MLFLOW_TRACKING_URI": server.uri, "RANKSCOPE_GRACE": "60"}
 
 
 def job(kind, end, *experiment):
@@ -41,10 +28,6 @@ def job(kind, end, *experiment):
 
 def words(done):
     return [line for line in done.stderr.splitlines() if line.startswith("rankscope: MLflow")]
-
-
-def sync(rankscope, store, environment, check=0):
-    return rankscope.run("sync", store, check=check, env=environment)
 
 
 def runs_so_far(store):

@@ -10,9 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import need
 from supervise_support import Terminal
-from support.mlflow_server import MlflowServer, unavailable_reason
 
 pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
 from support import delivered
@@ -21,19 +19,6 @@ from support.delivered import Record, rows
 from support.proxy import FAULTS, TWICE, Fault, Proxy, error
 
 AT_ONCE = 5
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
-
-
-@pytest.fixture
-def proxy(server):
-    with Proxy(server) as proxy:
-        yield proxy
 
 
 @pytest.fixture

@@ -11,27 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import need
-from support.mlflow_server import MlflowServer, unavailable_reason
 
 mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
 from support import delivered
-from support.delivered import Record, rows, tags
+from support.crash import FAST
+from support.delivered import Record, rows, tags, wait_for
 
 JOB = Path(__file__).parent / "support" / "job.py"
-FAST = ("--window", "0.5", "--interval", "0.1")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
-
-
-@pytest.fixture
-def environment(server):
-    return {**os.environ, "MLFLOW_TRACKING_URI": server.uri, "RANKSCOPE_GRACE": "60"}
 
 
 @pytest.fixture
@@ -63,15 +49,6 @@ def send(process, number):
     """To the recorder and its job."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.1)
-    raise AssertionError("it did not happen")
 
 
 def run_of(server, store):

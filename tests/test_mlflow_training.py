@@ -1,7 +1,6 @@
 """`training_step`: the training's step at each window, from what the script itself logs to its run."""
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -12,15 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from conftest import need
-from support.mlflow_server import MlflowServer, free_port, unavailable_reason
+from support.mlflow_server import free_port
 
 mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
 from support import delivered
+from support.crash import FAST
 from support.delivered import Record, check_run, rows, tags, training_steps
 
 JOB = Path(__file__).parent / "support" / "job.py"
-FAST = ("--window", "0.5", "--interval", "0.1")
 KEY = "system/rank_0/training_step"
 
 # Logs every 0.2 s, and at the end a summary at the highest step, as trainers do.
@@ -39,18 +37,6 @@ with mlflow.start_run():
         time.sleep(0.2)
     mlflow.log_metrics({"a_summary": 1.0, "total": 7.0}, step=1000)
 """
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
-
-
-@pytest.fixture
-def environment(server):
-    return {**os.environ, "MLFLOW_TRACKING_URI": server.uri, "RANKSCOPE_GRACE": "60"}
 
 
 @pytest.fixture

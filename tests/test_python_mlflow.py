@@ -5,10 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import need
 from support import in_python
 from support.in_python import phases, python, reason, record
-from support.mlflow_server import MlflowServer, unavailable_reason
 
 pytest.importorskip("rankscope", reason="needs the wheel: `make test` installs it")
 pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
@@ -22,13 +20,6 @@ for step in range(20):
     rankscope.mark(step=step, phase="train" if step < 10 else "eval")
     time.sleep(0.06)
 """
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 def runs(server, experiment):

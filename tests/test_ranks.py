@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import need
+from conftest import need, need_packages
 from support.delivered import Record, rows, tags, wait_for
 from support.mlflow_server import MlflowServer, unavailable_reason
 
@@ -135,8 +135,9 @@ def test_on_a_bare_host_further_ranks_add_their_processes(rankscope, server, env
     assert len(told) == (0 if contained else 1), texts
 
 
+@pytest.mark.large
 def test_the_real_torchrun(rankscope, server, environment, store):
-    pytest.importorskip("torch", reason="needs torch")
+    need_packages("torch")
     run = given(server, environment)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["--no-python", "sleep", "5"]

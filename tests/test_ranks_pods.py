@@ -126,6 +126,7 @@ def test_two_nodes_three_pods_two_ranks(rankscope, server, v1_host):
         assert Written(server, run).subjects() == ALL
         of = tags(server, run)
         assert of["rankscope.rank_width"] == "2"
+        assert of["rankscope.attempt"] == "1", "whoever of them came first"
         places = {int(key.rsplit(".", 1)[1]) // 2 for key in of if key.startswith("rankscope.place.")}
         assert places == set(range(6)), "one tag for each container"
         assert sum(key.startswith("rankscope.place.") for key in of) == 6

@@ -10,11 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import need
+from conftest import need, need_packages
 from support import container, mlflow_server, ranks, ray_cluster
 from support.delivered import status, tags, wait_for
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
+
+# Workers import Ray and MLflow, which takes a busy machine minutes.
+GUARD = 300
 
 # Ranks 0 and 1 are on one node.
 NODES = ("a", "a", "b", "c")
@@ -23,7 +26,7 @@ LIMIT = 400 << 20
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    pytest.importorskip("ray.train")
+    need_packages("ray")
     need(mlflow_server.unavailable_reason())
     need(ranks.unavailable_reason())
     with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
@@ -124,7 +127,7 @@ def trainer(name, workers, **config):
 
 def test_no_line_of_code(server, start):
     driver = start("trainer('plain', 4, steps=10).fit()")
-    code, _, err = ranks.end(driver)
+    code, _, err = ranks.end(driver, GUARD)
     assert code == 0, err
     run_id = run_named(server, "plain")
     assert status(server, run_id) == "FINISHED"
@@ -132,13 +135,13 @@ def test_no_line_of_code(server, start):
     assert points(server, run_id, "loss") == [(step, 1 / (step + 1)) for step in range(10)]
     found = keys(server, run_id)
     subjects = {key.split("/")[1] for key in found if key.startswith("system/")}
-    assert subjects == {"rank_0", "rank_1", "rank_2", "rank_3", "node_a", "node_b", "node_c"}
+    # Of the whole job rank 0 tells as soon as others have written.
+    assert subjects - {"job"} == {"rank_0", "rank_1", "rank_2", "rank_3", "node_a", "node_b", "node_c"}
     for rank in range(4):
         limits = points(server, run_id, f"system/rank_{rank}/container_memory_limit_megabytes")
         assert {value for _, value in limits} == {LIMIT / 1e6}
         assert f"system/rank_{rank}/process_rss_megabytes" in found
-    # Of node a both its ranks write, as on any machine, until one is chosen.
-    for node in ("b", "c"):
+    for node in ("a", "b", "c"):
         query = "SELECT timestamp FROM metrics WHERE run_uuid = ? AND key = ?"
         times = server.sql(query, run_id, f"system/node_{node}/node_memory_usage_megabytes")
         assert times and len(times) == len(set(times))
@@ -155,7 +158,7 @@ def test_a_worker_that_is_oom_killed(server, start):
     import rankscope.ray
     rankscope.ray.fit(trainer("oom", 2, steps=60, hoards=1), tags={"team": "x"}, window=1.0)
     """
-    code, _, err = ranks.end(start(program, callbacks="support.ray_pods.Place"))
+    code, _, err = ranks.end(start(program, callbacks="support.ray_pods.Place"), GUARD)
     assert code == 1
     run_id = run_named(server, "oom")
     told = tags(server, run_id)
@@ -170,7 +173,7 @@ def test_a_worker_that_is_oom_killed(server, start):
 
 
 def test_an_exception_in_a_worker(server, start):
-    code, _, err = ranks.end(start("trainer('raises', 2, steps=60, fails=1).fit()"))
+    code, _, err = ranks.end(start("trainer('raises', 2, steps=60, fails=1).fit()"), GUARD)
     assert code == 1
     run_id = run_named(server, "raises")
     told = tags(server, run_id)
@@ -184,10 +187,10 @@ def test_an_exception_in_a_worker(server, start):
 
 def test_an_interrupted_driver(server, start):
     driver = start("trainer('interrupted', 1, steps=600).fit()")
-    run_id = wait_for(lambda: run_named(server, "interrupted"), 90)
-    wait_for(lambda: points(server, run_id, "loss"), 90)
+    run_id = wait_for(lambda: run_named(server, "interrupted"), GUARD)
+    wait_for(lambda: points(server, run_id, "loss"), GUARD)
     driver.send_signal(signal.SIGINT)
-    ranks.end(driver)
+    ranks.end(driver, GUARD)
     assert status(server, run_id) == "KILLED"
     assert tags(server, run_id)["rankscope.exit.reason"] == "terminated"
     # The recorder was asked to end, and delivered.
@@ -196,10 +199,10 @@ def test_an_interrupted_driver(server, start):
 
 def test_a_killed_driver_leaves_a_run_for_reap(server, start, rankscope):
     driver = start("trainer('killed', 2, steps=600).fit()")
-    run_id = wait_for(lambda: run_named(server, "killed"), 90)
-    wait_for(lambda: points(server, run_id, "loss"), 90)
+    run_id = wait_for(lambda: run_named(server, "killed"), GUARD)
+    wait_for(lambda: points(server, run_id, "loss"), GUARD)
     driver.send_signal(signal.SIGKILL)
-    ranks.end(driver)
+    ranks.end(driver, GUARD)
 
     def is_closed():
         assert status(server, run_id) == "RUNNING"

@@ -1,5 +1,4 @@
-"""log_metrics_collective over real process groups: each where its package is installed, none of which the other tests
-need (`pip install torch mpi4py mpich "ray[train]"`)."""
+"""log_metrics_collective over real process groups: Ray's in `make test`, torch's and MPI's in `make test-torch`."""
 
 import os
 import re
@@ -10,10 +9,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from conftest import need, need_packages
 from support import ranks
 from support.mlflow_server import free_port
 
-pytest.importorskip("rankscope", reason="needs the wheel: `make test` installs it")
+pytestmark = pytest.mark.timeout(240)
 
 # All ranks call once; then one of them does not.
 CALLS = r"""
@@ -65,20 +65,21 @@ def check(out, group):
     assert "call 2: rank 2 did not call within 3 s" in out
 
 
+@pytest.mark.large
 def test_torch(tmp_path):
-    pytest.importorskip("torch")
+    need_packages("rankscope", "torch")
     port = free_port()
     processes = [ranks.start(TORCH, rank, port, cwd=tmp_path) for rank in range(3)]
     ended = [ranks.end(process) for process in processes]
     check("".join(out + err for _, out, err in ended), "torch")
 
 
+@pytest.mark.large
 def test_mpi(tmp_path):
-    pytest.importorskip("mpi4py")
+    need_packages("rankscope", "mpi4py")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     mpiexec = shutil.which("mpiexec", path=path)
-    if mpiexec is None:
-        pytest.skip("needs mpiexec")
+    need(None if mpiexec else "needs mpiexec")
     done = subprocess.run(
         [mpiexec, "-n", "3", sys.executable, "-c", MPI],
         env=ranks.environment(),
@@ -91,7 +92,7 @@ def test_mpi(tmp_path):
 
 
 def test_ray(tmp_path):
-    pytest.importorskip("ray.train")
-    code, out, err = ranks.end(ranks.start(RAY, cwd=tmp_path, RAY_DEDUP_LOGS=0))
+    need_packages("rankscope", "ray")
+    code, out, err = ranks.end(ranks.start(RAY, cwd=tmp_path, RAY_DEDUP_LOGS=0), 200)
     assert code == 0, err
     check(out + err, "ray")

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import rankscope
 from rankscope import _recorder, _run, tracking
 from rankscope._recorder import _warn
-from rankscope.tracking import _host, _outcome
+from rankscope.tracking import _host, _jobs_run, _outcome
 
 try:
     import ray
@@ -38,6 +38,7 @@ PASSED_ON = (
     "MLFLOW_EXPERIMENT_ID",
     "MLFLOW_EXPERIMENT_NAME",
     "RANKSCOPE_JOB",
+    "RANKSCOPE_STACKS",
     "RANKSCOPE_STORE",
 )
 # Seconds. A worker that can't answer must hold up neither the job's beginning nor its end.
@@ -271,6 +272,8 @@ def _oom_kills_rose(counter: str, before: int, node_id: str) -> bool:
 def _start(env: dict[str, str], options: dict[str, Any]) -> tuple[str, int] | None:
     """Where OOM kills of this worker's container are counted, and how many there were."""
     os.environ.update(env)
+    if run_id := env.get("MLFLOW_RUN_ID"):
+        _jobs_run.leave_open(run_id)
     context = ray.train.get_context()
     rankscope.start(rank=context.get_world_rank(), world_size=context.get_world_size(), **options)
     counter = _host.oom_counter()

@@ -4,7 +4,8 @@
         proxy.rule = lambda request: RESET if request.is_batch else None
 
 A rule is asked for each request and says what happens to it; `None`: nothing. `proxy.seen` has them all, and
-`proxy.most_at_once` is how many the server had to deal with at the same time.
+`proxy.most_at_once` is how many the server had to deal with at the same time. `proxy.under_way`: those that are not
+answered yet, whether or not the server has got them.
 """
 
 import base64
@@ -82,7 +83,7 @@ class Proxy:
         self.port = free_port()
         self.rule = lambda request: None
         self.seen = []
-        self.at_once = self.most_at_once = 0
+        self.at_once = self.most_at_once = self.under_way = 0
         #: Seconds that the server took for each request.
         self.took = []
         self.counting = threading.Lock()
@@ -111,6 +112,10 @@ class Proxy:
             listener.shutdown()
             listener.server_close()
 
+    def enter(self, by):
+        with self.counting:
+            self.under_way += by
+
     def count(self, by):
         with self.counting:
             self.at_once += by
@@ -136,6 +141,13 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def handle_one(self):
+        self.server.proxy.enter(1)
+        try:
+            self.pass_on()
+        finally:
+            self.server.proxy.enter(-1)
+
+    def pass_on(self):
         proxy = self.server.proxy
         if proxy.listener is not self.server:
             self.close_connection = True

@@ -10,7 +10,10 @@
 //! ```
 
 pub mod audit;
+pub mod catalogue;
 pub mod cgroup;
+pub mod civil;
+pub mod compare;
 pub mod deliver;
 pub mod diagnose;
 pub mod disks;
@@ -27,6 +30,7 @@ pub mod postmortem;
 pub mod ranks;
 pub mod rate;
 pub mod reading;
+pub mod report;
 pub mod sample;
 pub mod series;
 pub mod stall;

@@ -29,6 +29,7 @@ struct Options {
     interval: f64,
     window: f64,
     store: Option<PathBuf>,
+    stacks: bool,
     all_series: bool,
     experiment: Option<String>,
     run_name: Option<String>,
@@ -110,6 +111,7 @@ fn start(options: Options) -> std::io::Result<Recording> {
         interval: Duration::from_secs_f64(options.interval),
         window: Duration::from_secs_f64(options.window),
         options: sources::Options { no_gpu: env_vars::no_gpu(), ..sources::Options::default() },
+        stacks: options.stacks,
         grace: Duration::from_secs_f64(options.grace),
         mlflow: MlflowOptions {
             tracking_uri: options.tracking_uri,
@@ -118,6 +120,7 @@ fn start(options: Options) -> std::io::Result<Recording> {
             all_series: options.all_series,
             window_ms: None,
             set_status: options.set_status,
+            no_report: env_vars::no_report(),
             placement: Default::default(),
         },
         json: false,

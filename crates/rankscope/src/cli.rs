@@ -42,12 +42,18 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Say why a job died, from its record or its MLflow run
     Postmortem(PostmortemArgs),
+    /// Make a page of what was recorded of a job: one HTML file, charts and verdict
+    Report(ReportArgs),
+    /// Put the ranks of a job beside each other, or a job before and after a change
+    Compare(CompareArgs),
     /// Deliver what a record holds and MLflow does not have yet
     Sync(SyncArgs),
     /// Close MLflow runs whose job and recorder died without a word
     Reap(ReapArgs),
     /// Write the kernel files that rankscope reads to a directory, for --root (no environment, no command lines)
     Snapshot(SnapshotArgs),
+    /// Hold a trainer's hyperparameter file against what its version takes, and say what costs time; edits nothing
+    Advise(AdviseArgs),
     /// Say whose numbers an MLflow run's system metrics are: the node's, or your container's
     Audit(AuditArgs),
 }
@@ -103,6 +109,9 @@ pub struct RecordArgs {
     /// Leave GPUs alone: no library of a driver is loaded
     #[arg(long, env = "RANKSCOPE_NO_GPU", value_parser = clap::builder::FalseyValueParser::new())]
     pub no_gpu: bool,
+    /// Also record Python stacks, at most twice a second and 0.5 % of a core, for rankscope diagnose
+    #[arg(long, env = "RANKSCOPE_STACKS", value_parser = clap::builder::FalseyValueParser::new())]
+    pub stacks: bool,
     /// Seconds that rankscope's own work may take after the job has ended; of many ranks counted from each one's turn
     #[arg(long, env = "RANKSCOPE_GRACE", default_value = "10", value_parser = grace, value_name = "SECONDS")]
     pub grace: f64,
@@ -139,6 +148,9 @@ pub struct MlflowArgs {
     /// Also tell the end to a run that MLFLOW_RUN_ID names; without it only its metrics and tags are written
     #[arg(long, env = "RANKSCOPE_SET_STATUS", value_parser = clap::builder::FalseyValueParser::new())]
     pub set_status: bool,
+    /// Leave the page rankscope/report.html out of the run, which is put there at the job's end
+    #[arg(long, env = "RANKSCOPE_NO_REPORT", value_parser = clap::builder::FalseyValueParser::new())]
+    pub no_report: bool,
     /// Which rank runs on which node, as JSON: {"0": "node-a", "1": "node-b"}. What ranks share is then written by the
     /// lowest of them, and nobody has to ask
     #[arg(long, env = "RANKSCOPE_PLACEMENT", value_parser = placement, value_name = "JSON")]
@@ -192,6 +204,46 @@ pub struct PostmortemArgs {
     /// Folder of records, one record, or the id of an MLflow run; default: the newest record
     #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID")]
     pub what: Option<String>,
+    /// Write it as a page, with the last minutes of memory and CPU drawn; - for stdout
+    #[arg(long, env = "RANKSCOPE_HTML", value_name = "FILE.html")]
+    pub html: Option<PathBuf>,
+    /// MLflow server, for a run without a record here; default $MLFLOW_TRACKING_URI
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Directory of records, as for run
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// Folder of records, one record, or the id of an MLflow run; default: the newest record
+    #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID")]
+    pub what: Option<String>,
+    /// File to write; - for stdout
+    #[arg(
+        short,
+        long,
+        env = "RANKSCOPE_OUTPUT",
+        value_name = "FILE.html",
+        default_value = "rankscope-report.html"
+    )]
+    pub output: PathBuf,
+    /// MLflow server, for the training's metrics and for a run without a record here; default $MLFLOW_TRACKING_URI, else
+    /// the one that the record was delivered to
+    #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
+    pub tracking_uri: Option<String>,
+    /// Directory of records, as for run
+    #[arg(long, env = "RANKSCOPE_STORE", value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct CompareArgs {
+    /// One: the ranks of that job (a folder of records, one record, the id of an MLflow run; default: the newest record).
+    /// Two: the job before and after a change
+    #[arg(env = "RANKSCOPE_DIR", value_name = "DIR|RUN_ID", num_args = 0..=2)]
+    pub what: Vec<String>,
     /// MLflow server, for a run without a record here; default $MLFLOW_TRACKING_URI
     #[arg(long, env = "RANKSCOPE_TRACKING_URI", hide_env_values = true, value_name = "URI")]
     pub tracking_uri: Option<String>,
@@ -254,6 +306,31 @@ pub struct SnapshotArgs {
     /// Write the files of that process and its descendants; default: of rankscope itself
     #[arg(long, env = "RANKSCOPE_PID", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub struct AdviseArgs {
+    /// The hyperparameter file: YAML, TOML or JSON
+    #[arg(required_unless_present = "template", conflicts_with = "template")]
+    pub file: Option<PathBuf>,
+    /// Print a commented file for this trainer instead
+    #[arg(long, env = "RANKSCOPE_TEMPLATE", value_name = "TRAINER")]
+    pub template: Option<String>,
+    /// Whose hyperparameters they are; default: the trainer that the file names
+    #[arg(long, env = "RANKSCOPE_TRAINER", value_name = "TRAINER")]
+    pub trainer: Option<String>,
+    /// Its version; default: the one in $VIRTUAL_ENV, else the newest that is known
+    #[arg(long, env = "RANKSCOPE_TRAINER_VERSION", value_name = "VERSION")]
+    pub trainer_version: Option<String>,
+    /// Where in the file its keys are, such as train or model.train_config; default: looked for
+    #[arg(long, env = "RANKSCOPE_SECTION", value_name = "PATH")]
+    pub section: Option<String>,
+    /// What is trained, such as segmentation; default: what the file tells
+    #[arg(long, env = "RANKSCOPE_TASK", value_name = "TASK")]
+    pub task: Option<String>,
+    /// A catalogue of trainers, or a directory of such files, over the built-in one; may be repeated
+    #[arg(long, env = "RANKSCOPE_CATALOGUE", value_delimiter = ',', value_name = "FILE|DIR")]
+    pub catalogue: Vec<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -14,6 +14,23 @@ pub fn node_name() -> Option<String> {
     text("NODE_NAME").or_else(|| text("K8S_NODE_NAME"))
 }
 
+pub fn in_kubernetes() -> bool {
+    text("KUBERNETES_SERVICE_HOST").is_some()
+}
+
+/// Names of our pod, handed in by the downward API.
+pub fn pod_name() -> Option<String> {
+    text("POD_NAME").or_else(|| text("K8S_POD_NAME"))
+}
+
+pub fn pod_namespace() -> Option<String> {
+    text("POD_NAMESPACE").or_else(|| text("K8S_NAMESPACE_NAME"))
+}
+
+pub fn container_name() -> Option<String> {
+    text("CONTAINER_NAME").or_else(|| text("K8S_CONTAINER_NAME"))
+}
+
 /// NVML's library, where it is not to be looked for.
 pub fn nvml_library() -> Option<String> {
     text("RANKSCOPE_NVML_LIB")
@@ -22,6 +39,31 @@ pub fn nvml_library() -> Option<String> {
 /// `--no-gpu` of a recorder that has no command line.
 pub fn no_gpu() -> bool {
     text("RANKSCOPE_NO_GPU").is_some_and(|v| v != "0")
+}
+
+/// The Python environment that is active.
+pub fn virtual_env() -> Option<String> {
+    text("VIRTUAL_ENV")
+}
+
+/// Whether a text may have colours, where the user says so (https://no-color.org, https://bixense.com/clicolors).
+pub fn colour() -> Option<bool> {
+    match (text("NO_COLOR"), text("CLICOLOR_FORCE"), text("TERM")) {
+        (Some(_), _, _) => Some(false),
+        (_, Some(force), _) if force != "0" => Some(true),
+        (_, _, Some(term)) if term == "dumb" => Some(false),
+        _ => None,
+    }
+}
+
+/// Width of the terminal, where the shell hands it on.
+pub fn columns() -> Option<usize> {
+    text("COLUMNS")?.parse().ok()
+}
+
+/// `--no-report` of a recorder that has no command line.
+pub fn no_report() -> bool {
+    text("RANKSCOPE_NO_REPORT").is_some_and(|v| v != "0")
 }
 
 /// Where recorders of one job agree on who writes what.

@@ -12,6 +12,7 @@ pub mod env_vars;
 pub mod environ;
 mod gpu_faults;
 pub mod kernel_file;
+pub mod look;
 pub mod machine;
 pub mod marks;
 pub mod mlflow;
@@ -19,8 +20,10 @@ pub mod near;
 pub mod printer;
 pub mod probe;
 pub mod recorded;
+pub mod report;
 pub mod sampler;
 pub mod sources;
+pub mod stacks;
 pub mod store;
 pub mod subject;
 pub mod supervise;
@@ -35,7 +38,8 @@ use rankscope_core::audit::{Known, Size};
 
 use cli::{Cli, Command, MlflowArgs, MlflowSeries, RecordArgs, TargetArgs};
 use commands::{
-    audit, doctor, exit, measure, postmortem, reap, record, run, sample, scope, snapshot, sync, watch,
+    advise, audit, compare, doctor, exit, measure, postmortem, reap, record, report as report_command, run,
+    sample, scope, snapshot, sync, watch,
 };
 use sources::Options;
 
@@ -86,9 +90,22 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         }),
         Command::Postmortem(args) => postmortem::postmortem(&postmortem::Config {
             what: args.what,
+            html: args.html,
             store: args.store,
             tracking_uri: args.tracking_uri,
             json,
+        }),
+        Command::Compare(args) => compare::compare(&compare::Config {
+            what: args.what,
+            store: args.store,
+            tracking_uri: args.tracking_uri,
+            json,
+        }),
+        Command::Report(args) => report_command::report(&report_command::Config {
+            what: args.what,
+            output: args.output,
+            store: args.store,
+            tracking_uri: args.tracking_uri,
         }),
         Command::Sample(args) => {
             let options =
@@ -103,6 +120,16 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Snapshot(args) => {
             snapshot::snapshot(&snapshot::Config { dir: args.dir, pid: args.pid, json })
         }
+        Command::Advise(args) => advise::advise(&advise::Config {
+            file: args.file,
+            template: args.template,
+            trainer: args.trainer,
+            version: args.trainer_version,
+            section: args.section,
+            task: args.task,
+            catalogues: args.catalogue,
+            json,
+        }),
         Command::Audit(args) => {
             let given = |value: Option<f64>, option: &str| {
                 value.map(|value| Size { value, from: option.to_owned(), measured: false })
@@ -135,6 +162,7 @@ fn record_config(args: RecordArgs, json: bool, verbose: bool) -> record::Config 
         interval: Duration::from_secs_f64(args.interval),
         window: Duration::from_secs_f64(args.window),
         options: Options { mounts: args.mount, pss: args.pss, no_gpu: args.no_gpu, ..Options::default() },
+        stacks: args.stacks,
         grace: Duration::from_secs_f64(args.grace),
         mlflow: mlflow_options(args.mlflow),
         json,
@@ -150,6 +178,7 @@ fn mlflow_options(args: MlflowArgs) -> record::MlflowOptions {
         all_series: args.mlflow_series == MlflowSeries::All,
         window_ms: args.mlflow_window.map(|seconds| (seconds * 1e3).round() as i64),
         set_status: args.set_status,
+        no_report: args.no_report,
         placement: args.placement.unwrap_or_default().0,
     }
 }

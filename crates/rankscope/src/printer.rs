@@ -20,6 +20,22 @@ pub fn say(text: &str) {
     block(&format!("rankscope: {text}"));
 }
 
+/// Text of others, without what moves a terminal's cursor or turns its writing around.
+pub fn visible(text: &str) -> String {
+    let unseen = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match unseen(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// Several lines to the person at the terminal, as they are.
 pub fn block(text: &str) {
     // Without std's lock: a process that is forked while another thread holds it could never say anything.
@@ -119,6 +135,11 @@ pub fn table(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_others_moves_no_cursor() {
+        assert_eq!(visible("a\u{1b}[2Jb\r\u{202e}c ä"), "a\\u{1b}[2Jb\\r\\u{202e}c ä");
+    }
 
     #[test]
     fn numbers_as_people_read_them() {

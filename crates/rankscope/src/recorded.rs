@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rankscope_core::postmortem::{LIMIT, Moment, Peak, Recorded, USED};
 
-use events::happenings;
+pub use events::happenings;
 
 use crate::machine::Machine;
 use crate::store::{self, PastValue, Reader};
@@ -25,22 +25,32 @@ pub const KINDS: [&str; 3] = [
 ];
 
 pub fn read(files: &[PathBuf]) -> Result<Vec<Recorded>, String> {
+    Ok(read_each(files)?.into_iter().map(|(_, recorded)| recorded).collect())
+}
+
+/// With the file that each was read from.
+pub fn read_each(files: &[PathBuf]) -> Result<Vec<(PathBuf, Recorded)>, String> {
     let mut ranks = Vec::new();
     let mut broken = Vec::new();
     for file in files {
         match one(file) {
-            Ok(recorded) => ranks.push(recorded),
+            Ok(recorded) => ranks.push((file.clone(), recorded)),
             Err(error) => broken.push(error),
         }
     }
     if ranks.is_empty() && !broken.is_empty() {
         return Err(broken.join("; "));
     }
+    Ok(newest(ranks))
+}
+
+/// Of several attempts of one rank the newest.
+pub fn newest(mut ranks: Vec<(PathBuf, Recorded)>) -> Vec<(PathBuf, Recorded)> {
     let earlier: Vec<bool> =
-        ranks.iter().map(|rank| ranks.iter().any(|other| came_after(other, rank))).collect();
+        ranks.iter().map(|(_, rank)| ranks.iter().any(|(_, other)| came_after(other, rank))).collect();
     let mut earlier = earlier.into_iter();
     ranks.retain(|_| !earlier.next().unwrap_or(false));
-    Ok(ranks)
+    ranks
 }
 
 /// Another attempt of the same rank.
@@ -48,6 +58,12 @@ fn came_after(other: &Recorded, rank: &Recorded) -> bool {
     let over = rank.ending.as_ref().map_or(rank.heartbeat_unix_ms, |end| end.ended_unix_ms);
     // The clock may have been set back since the start.
     other.rank == rank.rank && !rank.is_alive && other.started_unix_ms > over.max(rank.started_unix_ms)
+}
+
+/// Of a record that this process may have open, and write.
+pub fn of(reader: &Reader) -> Result<Recorded, String> {
+    let file = reader.path();
+    recorded(reader, file, None).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// Not for a record that this process writes: see `store::is_held`.

@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rankscope_core::diagnose::observations::Refused;
 use rankscope_core::ending::{self, Evidence};
 use rankscope_core::ranks::Below;
 use rankscope_core::rate::{Running, rates};
@@ -14,14 +15,16 @@ use rankscope_core::summary::{Collector, Summary};
 use rankscope_core::window::{Window, Windows};
 
 use crate::ceiling::{CpuCeiling, cpu_ceiling};
-use crate::clock::RunStart;
+use crate::clock::{self, RunStart};
 use crate::gpu_faults;
 use crate::machine::Machine;
 use crate::marks;
 use crate::mlflow::sink::Waker;
 use crate::near::{self, Near, Notes, Tell};
+use crate::printer;
 use crate::probe::Client;
 use crate::sources::{Options, Sources};
+use crate::stacks;
 use crate::store::{self, Writer};
 
 /// File systems are asked once more at the end: a full one may be the reason.
@@ -43,6 +46,8 @@ pub struct Config {
     pub waker: Option<Waker>,
     /// Where the training marks what it is at.
     pub marks: Option<marks::Reader>,
+    /// Record Python stacks too.
+    pub stacks: bool,
 }
 
 /// A running sampler.
@@ -107,12 +112,17 @@ struct Loop {
     readings: Readings,
     /// As noted in the record.
     ranks: Below,
+    stacks: Option<stacks::recording::Recording>,
 }
 
 impl Loop {
     fn new(config: Config, probe: Option<Client>, writer: Writer, near: Near) -> Loop {
         let mut sources = Sources::new(Machine::live(), config.options, probe);
         sources.marks = config.marks;
+        let no_thread = |error: &std::io::Error| {
+            printer::say(&format!("stacks are not recorded: no thread could be started ({error})"));
+        };
+        let stacks = config.stacks.then(stacks::recording::Recording::start);
         writer.note("node", sources.host.node_name.clone());
         Loop {
             interval: config.interval,
@@ -131,6 +141,7 @@ impl Loop {
             earlier: None,
             readings: Readings::default(),
             ranks: Below::default(),
+            stacks: stacks.and_then(|started| started.inspect_err(no_thread).ok()),
         }
     }
 
@@ -165,6 +176,9 @@ impl Loop {
         if let Some(window) = self.windows.close() {
             self.keep(window);
         }
+        if let Some(stacks) = self.stacks.take() {
+            stacks.finish();
+        }
         if let Some(lost) = self.sources.marks.as_ref().map(|marks| marks.lost).filter(|lost| *lost > 0) {
             self.writer.note("dropped_phases", lost.to_string());
         }
@@ -185,7 +199,26 @@ impl Loop {
             self.writer.note(store::RANKS, serde_json::to_string(found).unwrap_or_default());
         }
         self.closed += 1;
+        if let Some(stacks) = &mut self.stacks {
+            let times = (window.start_unix_ms, window.end_unix_ms);
+            let (seen, refused) = stacks.window(times, window.last_boottime_ns);
+            self.writer.stacks(seen);
+            refused.iter().for_each(|refused| self.refused(refused));
+        }
         self.writer.window(window);
+    }
+
+    /// Each rule once.
+    fn refused(&self, refused: &Refused) {
+        let detail = serde_json::to_value(refused).unwrap_or_default();
+        self.writer.event(store::Event {
+            unix_ms: clock::unix_ms(),
+            boottime_ns: clock::boottime_ns(),
+            kind: "stacks_refused".to_owned(),
+            detail,
+        });
+        let remedy = refused.remedies.first().map_or(String::new(), |remedy| format!("; {remedy}"));
+        printer::say(&format!("no stacks of process {}: {}{remedy}", refused.pid, refused.detail));
     }
 
     fn hurried(&self) -> Duration {
@@ -231,6 +264,9 @@ impl Loop {
             self.writer.events(marks::events(&sample));
         }
         gpu_faults::tell(&sample, &self.writer);
+        if let (Some(stacks), Ok(processes)) = (&mut self.stacks, &sample.processes) {
+            stacks.look(&processes.list);
+        }
         self.collector.add(&sample, &self.readings);
         self.watch.add(&sample);
         let previous = self.previous.replace(sample);

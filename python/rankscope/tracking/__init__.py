@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import rankscope
 from rankscope._recorder import _warn
-from rankscope.tracking import _files, _host, _outcome, _place, _store
+from rankscope.tracking import _files, _host, _jobs_run, _outcome, _place, _store
 
 __all__ = [
     "Job",
@@ -175,7 +175,7 @@ def start_run(
     else:
         _state.run = Run(found, place.rank, is_ours=False, is_shared=of_job is not None)
         if of_job is not None:
-            _leave_open(of_job)
+            _jobs_run.leave_open(of_job)
         if store is not None and found is not None and tags:
             store.set_tags(found, _texts(tags))
     if _state.metrics is not None:
@@ -214,8 +214,6 @@ def _end(outcome: _outcome.Outcome, error: BaseException | None = None) -> None:
     if run.is_ours:
         _find_store().end_run(run.run_id, outcome.status)
         return
-    if run.is_shared:
-        _leave_open(run.run_id)
     if outcome.status == "FAILED":
         _tell_failure(run.run_id, run.rank, outcome)
 
@@ -233,26 +231,6 @@ def _tell_failure(run_id: str, rank: int, outcome: _outcome.Outcome) -> None:
         _find_store().set_tags(run_id, {f"{_outcome.FAILED_RANK}{rank}": json.dumps(told)})
     except Exception as error:  # The training's own exception is the one to be seen.
         _warn(f"the failure of rank {rank} could not be written to its run: {error}")
-
-
-def _leave_open(run_id: str) -> None:
-    """MLflow ends its active run with the process; the job's run is not this process's to end."""
-    fluent = sys.modules.get("mlflow.tracking.fluent")
-    if fluent is None:
-        return
-    ends = getattr(fluent, "_safe_end_run", None)
-    if ends is None:
-        _warn("this version of MLflow may end the job's run when this process ends")
-        return
-    atexit.unregister(ends)
-    atexit.unregister(_end_others)
-    atexit.register(_end_others, run_id)
-
-
-def _end_others(run_id: str) -> None:
-    mlflow = sys.modules["mlflow"]
-    while (active := mlflow.active_run()) is not None and active.info.run_id != run_id:
-        mlflow.end_run()
 
 
 def enable_system_metrics(all_ranks: bool = True, *, interval: float = 1.0, window: float = 10.0) -> None:

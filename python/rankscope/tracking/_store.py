@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
+from rankscope.tracking import _jobs_run
+
 T = TypeVar("T")
 
 # What a server takes at once.
@@ -105,10 +107,11 @@ class MlflowStore:
 
     def end_run(self, run_id: str, status: str) -> None:
         active = self._mlflow.active_run()
-        if active is not None and active.info.run_id == run_id:
-            self._mlflow.end_run(status)
-        else:
-            self._client.set_terminated(run_id, status)
+        with _jobs_run.ending(run_id):
+            if active is not None and active.info.run_id == run_id:
+                self._mlflow.end_run(status)
+            else:
+                self._client.set_terminated(run_id, status)
 
     def log_metrics(self, run_id: str, metrics: Mapping[str, float], step: int, unix_ms: int) -> None:
         from mlflow.entities import Metric

@@ -230,11 +230,15 @@ pub struct Stacks {
     pub samples: Vec<StackSample>,
     /// Samples a second that were reached, for each main thread.
     pub rate_hz: Option<f32>,
+    /// Readings of a process that gave nothing: its memory changed meanwhile.
+    pub failed: u64,
+    /// Samples that found no room.
+    pub dropped: u64,
     /// Processes that could not be read, and by which rule.
     pub refused: Vec<Refused>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Frame {
     pub function: String,
@@ -247,7 +251,9 @@ pub struct Frame {
 pub struct StackSample {
     pub at_s: f64,
     pub pid: u32,
+    /// 0: not known.
     pub tid: u32,
+    /// As Python calls it; empty: it has no name there.
     pub thread: String,
     pub main: bool,
     /// Index in `stacks`.
@@ -267,7 +273,7 @@ pub struct StackSample {
 pub struct Refused {
     pub pid: u32,
     pub name: String,
-    /// `ptrace_scope`, `capability`, `uid`, `non_dumpable`, `seccomp`, `unsupported`, `not_python`, …
+    /// `uid`, `non_dumpable`, `capability`, `ptrace_scope`, `seccomp`, `security_module`, `unsupported`, `not_python`.
     pub rule: String,
     pub detail: String,
     /// Commands and settings that would help, the best first.

@@ -5,9 +5,9 @@ use super::{Recorded, size};
 use crate::ending::{Oom, Reason};
 
 /// Above a peak that was not cut off.
-const MARGIN: f64 = 1.15;
+pub const MARGIN: f64 = 1.15;
 /// Above one that was.
-const MARGIN_AFTER_KILL: f64 = 1.25;
+pub const MARGIN_AFTER_KILL: f64 = 1.25;
 /// Growth that goes on for so long is not a peak.
 const STEADY_MINUTES: f64 = 3.0;
 

@@ -7,6 +7,7 @@ mod lost;
 mod timeline;
 mod verdict;
 
+pub use advice::{MARGIN, MARGIN_AFTER_KILL};
 pub use course::{Growth, growth};
 pub use lost::{LAST_MEMORY, ending as lost};
 pub use timeline::Entry;
@@ -164,7 +165,7 @@ fn order(rank: &Recorded) -> (u8, i64, u32) {
 }
 
 /// `64.0 GiB`: limits are set in these units.
-pub(crate) fn size(bytes: f64) -> String {
+pub fn size(bytes: f64) -> String {
     const MIB: f64 = 1048576.0;
     match bytes {
         b if b >= 1024.0 * 1024.0 * MIB => format!("{:.1} TiB", b / MIB / MIB),

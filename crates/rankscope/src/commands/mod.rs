@@ -1,11 +1,14 @@
 //! One function a command.
 
+pub mod advise;
 pub mod audit;
+pub mod compare;
 pub mod doctor;
 pub mod measure;
 pub mod postmortem;
 pub mod reap;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod sample;
 pub mod scope;

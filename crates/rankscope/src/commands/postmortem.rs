@@ -2,11 +2,12 @@
 //! was told.
 
 mod print;
-mod remote;
+pub mod remote;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rankscope_core::postmortem::{Recorded, examine};
+use rankscope_core::report::{make, render};
 
 use super::exit;
 use crate::store;
@@ -15,18 +16,40 @@ use crate::{printer, recorded};
 pub struct Config {
     /// A folder of records, a record, or the id of a run.
     pub what: Option<String>,
+    /// A page instead of text.
+    pub html: Option<PathBuf>,
     pub store: Option<PathBuf>,
     pub tracking_uri: Option<String>,
     pub json: bool,
 }
 
+/// What can have to do with an end.
+const CHARTS: [&str; 6] = ["memory", "cpu", "process_memory", "stalls", "file_systems", "gpu_memory"];
+/// What is seen first.
+const LAST_MS: i64 = 600_000;
+
 pub fn postmortem(config: &Config) -> Result<u8, String> {
+    if let Some(output) = &config.html {
+        return page(config, output);
+    }
     let ranks = ranks(config)?;
     let found = examine(ranks).ok_or("nothing was recorded there")?;
     match config.json {
         true => printer::data(&print::json(&found).to_string()),
         false => printer::data(&print::text(&found)),
     }
+    Ok(exit::DONE)
+}
+
+/// The report's parts, as far as they speak of the end.
+fn page(config: &Config, output: &Path) -> Result<u8, String> {
+    let tracking_uri = config.tracking_uri.as_deref();
+    let material =
+        super::report::material(config.what.as_deref(), config.store.clone(), tracking_uri, false)?;
+    let mut report = make(material).ok_or("nothing was recorded there")?;
+    report.charts.retain(|chart| CHARTS.contains(&chart.id));
+    report.focus_unix_ms = Some(report.ended_unix_ms - LAST_MS).filter(|from| *from > report.started_unix_ms);
+    super::report::write(output, &render(&report))?;
     Ok(exit::DONE)
 }
 
@@ -45,6 +68,6 @@ fn ranks(config: &Config) -> Result<Vec<Recorded>, String> {
 }
 
 /// MLflow's are 32 hexadecimal digits; other servers have their own.
-fn is_run_id(text: &str) -> bool {
+pub fn is_run_id(text: &str) -> bool {
     text.len() >= 8 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }

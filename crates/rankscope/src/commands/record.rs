@@ -30,6 +30,8 @@ pub struct Config {
     pub interval: Duration,
     pub window: Duration,
     pub options: Options,
+    /// Python stacks too.
+    pub stacks: bool,
     pub grace: Duration,
     pub mlflow: MlflowOptions,
     pub json: bool,
@@ -109,6 +111,7 @@ impl Recorder {
             run_start,
             waker: sink.as_ref().map(Sink::waker),
             marks: subject.marks,
+            stacks: config.stacks,
         };
         let sampler = Sampler::start(settings, probe, writer).inspect_err(|error| {
             printer::say(&format!("nothing is recorded: no thread could be started ({error})"));

@@ -24,6 +24,8 @@ pub struct Config {
 const WAIT_FOR_OTHERS: Duration = Duration::from_secs(15);
 /// Of one step that fails, before it is left to the next `sync`.
 const ATTEMPTS: u32 = 6;
+/// The page of the job is made and sent within this time, or not.
+const FOR_REPORT: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 enum Failed {
@@ -128,8 +130,12 @@ fn deliver(path: &Path, config: &Config) -> Result<Done, Failed> {
     delivery.progress = Box::new(move |window| shown.at(window));
     let result = patiently(&mut delivery, phase, &progress);
     progress.clear();
+    let report = match (&result, phase) {
+        (Ok(()), Phase::Over(end)) => delivery.report(end, Instant::now() + FOR_REPORT),
+        _ => None,
+    };
     let remark = delivery.remark.take();
-    let mut remarks: Vec<String> = remark.iter().map(Trouble::to_string).collect();
+    let mut remarks: Vec<String> = remark.iter().map(Trouble::to_string).chain(report).collect();
     remarks.extend(delivery.refused.words());
     let dropped = (record.dropped_ticks, record.dropped_items);
     remarks.extend(store::dropped_words(dropped));

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::address::{Address, encode};
+use super::address::encode;
 use super::batch::{Batch, MAX_METRICS};
 use super::error::Error;
 use super::http::{Call, Http};
@@ -14,13 +14,12 @@ use super::settings::Settings;
 use super::types::{Experiment, Page, Point, Run, RunStatus, Tag, wire};
 
 const API: &str = "/api/2.0/mlflow/";
-const ARTIFACTS: &str = "/api/2.0/mlflow-artifacts/artifacts/";
 /// Points in one answer.
 const HISTORY_PAGE: u32 = 25_000;
 
 /// At most one request is in flight: every call takes `&mut self`.
 pub struct Client {
-    http: Http,
+    pub(super) http: Http,
     /// Items that this server takes at once, as far as its answers have told.
     pub(super) largest_batch: usize,
 }
@@ -53,14 +52,6 @@ pub struct HistoryQuery<'a> {
     pub key: &'a str,
     pub max_results: u32,
     pub page_token: Option<String>,
-}
-
-/// What became of an artifact.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Upload {
-    Done,
-    /// The run's artifacts lie where no proxy of the server leads (`s3:`, `file:`, …): its scheme.
-    NoProxy(String),
 }
 
 impl Client {
@@ -233,29 +224,11 @@ impl Client {
         })
     }
 
-    /// `path` below the run's artifact root, such as `rankscope/scopes.json`. Overwrites.
-    pub fn upload_artifact(&mut self, run: &Run, path: &str, bytes: &[u8]) -> Result<Upload, Error> {
-        let Some(root) = proxied(&run.artifact_uri, self.http.server()) else {
-            let scheme = run.artifact_uri.split_once(':').map_or("file", |(scheme, _)| scheme);
-            return Ok(Upload::NoProxy(scheme.to_owned()));
-        };
-        let parts = root.split('/').chain(path.split('/')).filter(|part| !part.is_empty());
-        let path = parts.map(encode).collect::<Vec<_>>().join("/");
-        let call = Call {
-            method: "PUT",
-            path: format!("{ARTIFACTS}{path}"),
-            body: Some(bytes),
-            content_type: "application/octet-stream",
-            repeatable: true,
-        };
-        self.http.send(&call).map(|_| Upload::Done)
-    }
-
     pub fn delete_run(&mut self, run_id: &str) -> Result<(), Error> {
         self.post::<Nothing>("runs/delete", &json!({ "run_id": run_id }), false).map(drop)
     }
 
-    fn get<T: DeserializeOwned>(&mut self, path: String) -> Result<T, Error> {
+    pub(super) fn get<T: DeserializeOwned>(&mut self, path: String) -> Result<T, Error> {
         let call = Call {
             method: "GET",
             path: format!("{API}{path}"),
@@ -314,32 +287,4 @@ type Nothing = serde_json::Map<String, serde_json::Value>;
 
 fn next(token: Option<String>) -> Option<String> {
     token.filter(|t| !t.is_empty())
-}
-
-/// Path of an artifact root below the server's artifact proxy.
-fn proxied<'a>(uri: &'a str, server: &Address) -> Option<&'a str> {
-    let rest = uri.strip_prefix("mlflow-artifacts:")?;
-    match rest.strip_prefix("//") {
-        // `mlflow-artifacts://host:port/1/…` may name another server, which has no claim to our credentials.
-        Some(rest) => {
-            let (authority, path) = rest.split_once('/')?;
-            (authority.is_empty() || authority == server.authority).then_some(path)
-        }
-        None => Some(rest.trim_start_matches('/')),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn artifact_roots() {
-        let server = Address::parse("http://h:5000/p").unwrap().0;
-        assert_eq!(proxied("mlflow-artifacts:/1/r/artifacts", &server), Some("1/r/artifacts"));
-        assert_eq!(proxied("mlflow-artifacts://h:5000/1/r", &server), Some("1/r"));
-        assert_eq!(proxied("mlflow-artifacts://other/1/r", &server), None);
-        assert_eq!(proxied("s3://b/1", &server), None);
-        assert_eq!(proxied("/data/1", &server), None);
-    }
 }

@@ -1,4 +1,4 @@
-//! The end of a delivery: a run of ours that nobody needs is taken back, statuses are set, and the end is told.
+//! The end of a delivery: statuses are set, and the end is told.
 
 use rankscope_core::ending::{Ending, Failure, Reason, Status, first};
 
@@ -8,37 +8,13 @@ use super::delivery::{Delivery, Phase};
 use super::ending::{EXIT, REASON, failed_tag, failures, status, tags, tags_of};
 use super::trouble::Trouble;
 use super::types::{Run, RunStatus, Tag};
-use super::whose::{How, has_foreign_content, status_after, status_after_failure};
+use super::whose::{How, status_after, status_after_failure};
 
 /// Of very many ranks those from here on tell of their failure and leave the rest to the others: a run with the keys of
 /// hundreds of ranks costs its server a good part of a second to read, and all of them may fail at once.
 const READERS: u32 = 64;
 
 impl Delivery {
-    /// A run that we made and that another has taken the place of: nobody needs it, unless somebody wrote to it.
-    pub(super) fn leave(&mut self) -> Result<(), Trouble> {
-        if !self.targets.iter().any(|t| t.how == How::Adopted) {
-            return Ok(());
-        }
-        for row in self.reader.delivery_runs(&self.server)? {
-            let stays = row.new.how != How::Created.as_str() || row.state != "open";
-            if stays || self.targets.iter().any(|t| t.run.id == row.new.run_id) {
-                continue;
-            }
-            let run = self.client.get_run(&row.new.run_id)?;
-            let state = match (run.deleted, has_foreign_content(&run)) {
-                (true, _) => "deleted",
-                (false, true) => "left",
-                (false, false) => {
-                    self.client.delete_run(&run.id)?;
-                    "deleted"
-                }
-            };
-            self.reader.set_state(row.id, state)?;
-        }
-        Ok(())
-    }
-
     /// After the child's end: status, and how it ended.
     pub(super) fn conclude(&mut self, end: &Ending) -> Result<(), Trouble> {
         // Told in an earlier delivery: what somebody has set since then stays.

@@ -6,14 +6,16 @@ use std::time::{Duration, Instant};
 use rankscope_core::deliver::training::add_provenance;
 use rankscope_core::ending::Ending;
 
+use super::artifacts::Upload;
 use super::batch::batches;
-use super::client::{Client, Upload};
-use super::election::{self, Election};
+use super::client::Client;
+use super::election::Election;
 use super::find::{Making, create, fresh_token, tagged_runs};
 use super::log_batch::LeftOut;
 use super::pace::Pace;
 use super::plan::{Plan, tag_value};
 use super::provenance::{artifact_path, tell};
+use super::shares;
 use super::target::{Context, Share, Target};
 use super::trouble::Trouble;
 use super::types::{Run, Tag};
@@ -56,11 +58,17 @@ pub struct Delivery {
     cadence: Cadence,
     next_search: Instant,
     searched_at_end: bool,
+    /// Runs of ours that the last search found beside those that we write to.
+    pub(super) spare: Vec<String>,
+    /// A run was asked for that had been asked for before, and was not there yet.
+    pub(super) made_anew: bool,
     /// A run that was given to the job is rid of what earlier attempts left.
     begun: bool,
     /// Very many ranks deliver at the same time: in one turn each does one thing, so that all have found the run before
     /// it is full of keys, and needs the server for a short moment.
     pub crowded: bool,
+    /// The server was asked for the run.
+    pub has_met: bool,
     /// When everything was delivered last.
     in_touch_ns: u64,
     concluded: bool,
@@ -120,7 +128,7 @@ impl Delivery {
             attempt_unix_ms: earliest_start(&record),
             token: reader.note(TOKEN)?,
         };
-        let settled_before = reader.note(election::NOTE)?;
+        let settled_before = reader.note(shares::NOTE)?;
         let window = Duration::from_secs_f64((record.window_ms / 1e3).clamp(0.1, 3600.0));
         let cadence = Cadence::new(window, who.rank, record.world_size.unwrap_or(1));
         Ok(Delivery {
@@ -136,8 +144,11 @@ impl Delivery {
             cadence,
             next_search: Instant::now(),
             searched_at_end: false,
+            spare: Vec::new(),
+            made_anew: false,
             begun: false,
             crowded: false,
+            has_met: false,
             in_touch_ns: clock::boottime_ns(),
             concluded: false,
             election: Election::new(settled_before.as_deref()),
@@ -186,6 +197,7 @@ impl Delivery {
         }
         let out_of_touch = self.is_out_of_touch();
         let one_thing = self.crowded && self.who.rank != 0 && !phase.is_over();
+        self.has_met = true;
         let changed = self.find(phase)?;
         if !self.targets.is_empty() {
             if out_of_touch {
@@ -212,7 +224,7 @@ impl Delivery {
                 self.tell(at, phase)?;
             }
         }
-        self.leave()?;
+        self.leave(phase)?;
         if let Phase::Over(Some(end)) = phase {
             self.conclude(end)?;
             // Without a run the search goes on: rank 0 may be just making it.
@@ -278,6 +290,7 @@ impl Delivery {
             picked.push((self.create()?, How::Created));
         }
         let changed = self.retarget(picked)?;
+        self.spare = self.spare_of(&self.found)?;
         self.searched_at_end = phase.is_over();
         self.next_search = Instant::now() + self.cadence.after(changed, !self.targets.is_empty());
         let newest = self.targets.last().map(|target| (target.run.clone(), target.how));
@@ -317,7 +330,10 @@ impl Delivery {
     /// The search that came before this has not found the token, if there is one already.
     fn create(&mut self) -> Result<Run, Trouble> {
         let token = match &self.who.token {
-            Some(token) => token.clone(),
+            Some(token) => {
+                self.made_anew = true;
+                token.clone()
+            }
             None => {
                 let token = fresh_token();
                 self.reader.set_note(TOKEN, &token)?;
@@ -349,14 +365,17 @@ impl Delivery {
                     self.targets.push(target);
                 }
                 None => {
-                    let (reader, record, plan) = (&self.reader, &self.record, &self.plan);
-                    let context = Context { reader, record, plan, server: &self.server };
-                    self.targets.push(Target::new(&context, run, how)?);
+                    let target = Target::new(&self.context(), run, how)?;
+                    self.targets.push(target);
                     changed = true;
                 }
             }
         }
         Ok(changed)
+    }
+
+    pub(super) fn context(&self) -> Context<'_> {
+        Context { reader: &self.reader, record: &self.record, plan: &self.plan, server: &self.server }
     }
 
     fn deliver(&mut self, share: &Share) -> Result<(), Trouble> {

@@ -7,7 +7,7 @@ use super::types::{Run, RunStatus, Tag};
 pub const EXIT: &str = "rankscope.exit.";
 pub const REASON: &str = "rankscope.exit.reason";
 pub const ENDED: &str = "rankscope.exit.unix_ms";
-const FAILED: &str = "rankscope.failed.rank_";
+pub(super) const FAILED: &str = "rankscope.failed.rank_";
 
 pub fn status(reason: Reason) -> RunStatus {
     match reason.status() {

@@ -8,6 +8,8 @@
 //! and answers 200; the same batch always serialises to the same bytes, so that a re-send changes nothing.
 
 mod address;
+mod around;
+mod artifacts;
 mod attempts;
 mod batch;
 mod claims;
@@ -21,6 +23,7 @@ mod find;
 mod http;
 mod ini;
 pub mod key;
+mod leaving;
 mod lock;
 mod log_batch;
 mod next_in_line;
@@ -29,12 +32,15 @@ mod pauses;
 mod plan;
 mod provenance;
 mod proxy;
+mod report;
 mod retry_after;
 mod rollup;
 mod secret;
 mod settings;
+mod shares;
 mod silence;
 pub mod sink;
+mod takeover;
 mod target;
 mod tls;
 mod tls_connector;
@@ -43,9 +49,10 @@ mod trouble;
 mod types;
 mod whose;
 
+pub use artifacts::Upload;
 pub use attempts::REAPED;
 pub use batch::{Batch, MAX_BODY, MAX_METRICS, MAX_TAGS, batches};
-pub use client::{Client, NewRun, RunsQuery, Upload};
+pub use client::{Client, NewRun, RunsQuery};
 pub use delivery::{Delivery, Phase};
 pub use ending::{failed_tag, failures, status as status_of, tags as exit_tags, tags_of as exit_tags_of};
 pub use error::{Broken, Error};

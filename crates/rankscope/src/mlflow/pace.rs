@@ -7,6 +7,12 @@ use std::time::Duration;
 const SLOT: Duration = Duration::from_millis(100);
 /// Requests of the whole job that may be under way at once; when the server gets slower, turns are left out.
 const AT_ONCE: u32 = 4;
+/// From here on each does one thing in a turn, and the first turns are rarer.
+const MANY: u32 = 16;
+/// A server that has just started takes seconds for the first requests to each of its workers: so many ranks come one
+/// after another at this distance before the others follow.
+const SLOW_TURNS: u32 = 8;
+const SLOW_SLOT: Duration = Duration::from_secs(1);
 /// Of a job's last requests, each second.
 const RETRIES: u32 = 50;
 /// How much longer than `--grace` the last rank may wait for its turn at the end.
@@ -33,13 +39,26 @@ impl Pace {
         self.world > 1
     }
 
-    /// There are so many ranks that not each can deliver each window by itself.
+    /// There are so many ranks that not each can deliver each window by itself, or that the five requests of everybody's
+    /// first turn would meet at a server that is slow at first.
     pub fn is_crowded(self) -> bool {
-        SLOT * self.world > self.window
+        self.world > MANY || SLOT * self.world > self.window
     }
 
     pub fn period(self) -> Duration {
         self.window.max(SLOT * self.world)
+    }
+
+    /// When a rank of many turns to the server for the first time, counted from when it has something to tell: rank 0,
+    /// which may have to make the run, is the first. `None`: at its turn.
+    pub fn first_turn(self) -> Option<Duration> {
+        let slowly = self.rank.min(SLOW_TURNS);
+        (self.world > MANY).then_some(SLOW_SLOT * slowly + SLOT * (self.rank - slowly))
+    }
+
+    /// When all have had their first turn: until then nobody fills the run, which the others still have to find.
+    pub fn all_have_met(self) -> Duration {
+        Pace { rank: self.world - 1, ..self }.first_turn().unwrap_or_default()
     }
 
     /// Until the first turn that is at least `rest` away. By the wall clock, which the nodes of a job share.
@@ -91,7 +110,8 @@ mod tests {
             assert!((least - period / f64::from(world)).abs() < 1e-4, "{world}: {least}");
             assert!(turns.iter().all(|turn| (0.0..=period).contains(turn)));
         }
-        assert!(pace(0, 101).is_crowded() && !pace(0, 100).is_crowded() && !pace(0, 1).is_shared());
+        assert!(pace(0, 17).is_crowded() && !pace(0, 16).is_crowded() && !pace(0, 1).is_shared());
+        assert!(Pace::new(Duration::from_secs(1), Some(0), Some(11)).is_crowded());
     }
 
     #[test]
@@ -103,6 +123,14 @@ mod tests {
         let slow = |ms| pace(3, 512).rest_after(Duration::from_millis(ms)).as_secs_f64();
         assert_eq!([200, 800, 9000].map(slow), [25.6, 102.4, 102.4]);
         assert_eq!(rank.until_turn(3_750, Duration::from_secs(11)).as_secs_f64(), 20.0);
+    }
+
+    #[test]
+    fn the_first_turns_are_slow_and_rank_0_begins() {
+        let first = |rank| pace(rank, 512).first_turn().map(|turn| turn.as_secs_f64());
+        assert_eq!([0, 1, 8, 9, 511].map(first), [0.0, 1.0, 8.0, 8.1, 58.3].map(Some));
+        assert_eq!(pace(3, 512).all_have_met().as_secs_f64(), 58.3);
+        assert_eq!((pace(3, 16).first_turn(), pace(3, 16).all_have_met()), (None, Duration::ZERO));
     }
 
     #[test]

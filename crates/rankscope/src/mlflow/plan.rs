@@ -20,6 +20,8 @@ pub struct Plan {
     /// Shortest window that is delivered; `None`: the record's.
     pub window_ms: Option<i64>,
     pub set_status: bool,
+    /// No page of the job is put into its run.
+    pub no_report: bool,
     /// The script itself records: it may go on after us, and ends the runs that it made by itself.
     pub in_process: bool,
     /// What the recorders that write into one run share. `None`: this one stands alone.

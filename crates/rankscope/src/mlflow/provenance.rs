@@ -30,27 +30,36 @@ pub fn tell(
     let described = describe(known, &target.subjects);
     let run = &target.row;
     let series: Vec<Value> = described.iter().map(|one| row(one, target.classes, taken)).collect();
-    let all = json!({
+    // Rank 0 counts them. Another would find its number, and take this attempt for the next.
+    let attempt = speaks(record).then_some(run.new.attempt);
+    let mut all = json!({
         "rankscope_version": env!("CARGO_PKG_VERSION"),
         "job": record.job,
         "rank": record.rank.unwrap_or(0),
         "ranks": in_short(&record.ranks()),
         "world_size": record.world(),
         "node": record.node,
-        "attempt": run.new.attempt,
         "series": series,
     });
+    if let Some(attempt) = attempt {
+        all["attempt"] = attempt.into();
+    }
     let json = serde_json::to_vec_pretty(&all).unwrap_or_default();
     let mut tags: Vec<(String, String)> = family_tags(&written(described))
         .into_iter()
         .map(|(family, line)| (format!("rankscope.scope.{family}"), line))
         .collect();
-    tags.push(("rankscope.attempt".to_owned(), run.new.attempt.to_string()));
+    tags.extend(attempt.map(|attempt| ("rankscope.attempt".to_owned(), attempt.to_string())));
     tags.push(("rankscope.rank_width".to_owned(), run.new.rank_width.to_string()));
     let text = format!("{tags:?}");
     let digest = format!("{:016x}{:016x}", fnv1a(&json), fnv1a(text.as_bytes()));
     let tags = tags.into_iter().filter_map(|(key, value)| Tag::new(&key, &value).ok()).collect();
     Told { json, tags, digest }
+}
+
+/// Whether it tells of the whole job.
+fn speaks(record: &Record) -> bool {
+    matches!(record.ranks().first(), None | Some(0))
 }
 
 /// Where it stands among the run's artifacts: one file a recorder.

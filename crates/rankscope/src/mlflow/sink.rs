@@ -31,6 +31,8 @@ const LAST_RETRY: Duration = Duration::from_millis(500);
 const TO_ANSWER: Duration = Duration::from_millis(200);
 /// Of the store: the last commit may still be under way.
 const SETTLE: Duration = Duration::from_millis(100);
+/// Between two looks at the record for its first window.
+const NO_WINDOW_YET: Duration = Duration::from_millis(500);
 /// Between two deliveries of short windows, near a limit.
 const HURRIED: Duration = Duration::from_secs(1);
 const STACK: usize = 1 << 20;
@@ -201,7 +203,8 @@ impl Thread {
             };
             // Who has no run yet gets short answers, and finds it best before the others have filled it.
             if self.delivery.as_ref().is_some_and(|delivery| delivery.run_start_unix_ms().is_some()) {
-                self.rest_until = Instant::now() + pace.rest_after(stepped.elapsed());
+                let all_have_met = self.started + self.until_first_window() + pace.all_have_met();
+                self.rest_until = all_have_met.max(Instant::now() + pace.rest_after(stepped.elapsed()));
             }
             match result {
                 Ok(()) => {
@@ -228,6 +231,11 @@ impl Thread {
             Again::At(then) if !self.refused => then.saturating_duration_since(Instant::now()),
             _ => Duration::ZERO,
         };
+        let met = self.delivery.as_ref().is_some_and(|delivery| delivery.has_met);
+        if let Some(first) = self.config.pace.first_turn().filter(|_| !met) {
+            let first = self.started + self.until_first_window() + first;
+            return pause.max(first.saturating_duration_since(Instant::now())).max(NO_WINDOW_YET);
+        }
         match self.config.pace.is_shared() {
             true => {
                 let rest = pause.max(self.rest_until.saturating_duration_since(Instant::now()));
@@ -257,6 +265,10 @@ impl Thread {
         }
         self.config.settings = settings;
         true
+    }
+
+    fn until_first_window(&self) -> Duration {
+        self.config.pace.window() + self.config.interval + SETTLE
     }
 
     /// A window is there once the first sample of the next has come.
@@ -334,6 +346,14 @@ impl Thread {
             }
             std::thread::sleep(pause.mul_f64(1.0 + fastrand::f64() / 10.0));
         };
+        let in_order = problem.is_none();
+        if let (Some(delivery), Some(until)) = (&mut self.delivery, last.deadline.checked_sub(TO_ANSWER))
+            && in_order
+            && last.end.is_some()
+            && let Some(words) = delivery.report(last.end.as_ref(), until)
+        {
+            printer::say(&words);
+        }
         let urls = self.delivery.as_ref().map(Delivery::urls).unwrap_or_default();
         let path = self.config.place.file();
         let problem = match (problem, &path) {

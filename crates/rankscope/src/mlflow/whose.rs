@@ -3,12 +3,14 @@
 //! Attach (a run id was given) → adopt (runs that the child created carry our tags) → create (none came) → hand over
 //! (one came later). Of several runs of one script each gets the windows it lived through.
 
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use rankscope_core::ending::Reason;
 
+use super::ending::FAILED;
 use super::plan::{CREATED, JOB, RANK};
-use super::types::{Run, RunStatus};
+use super::types::{Latest, Run, RunStatus, Tag};
 
 /// A tagged run may appear so long after the start before we make our own.
 pub const WAIT_FOR_RUN: Duration = Duration::from_secs(60);
@@ -67,10 +69,14 @@ impl Who {
         found.iter().filter(ours).collect()
     }
 
+    /// One that we made. There may be several: [`kept`].
+    pub fn made(&self, run: &Run) -> bool {
+        !run.deleted && self.token.is_some() && run.tag(CREATED) == self.token.as_deref()
+    }
+
     /// One that our own child created in this attempt, or that we made.
     pub fn is_ours(&self, run: &Run) -> bool {
-        let made = self.token.is_some() && run.tag(CREATED) == self.token.as_deref();
-        made || !self.of_own_child(std::slice::from_ref(run)).is_empty()
+        self.made(run) || !self.of_own_child(std::slice::from_ref(run)).is_empty()
     }
 
     /// The runs to write into, oldest first, outermost ones only: those of our own child, else the one we made, else
@@ -89,23 +95,37 @@ impl Who {
         let others: Vec<&Run> = found.iter().filter(lives).collect();
         let (made, of_scripts): (Vec<&Run>, Vec<&Run>) =
             others.iter().partition(|r| r.tag(CREATED).is_some());
-        for group in [of_scripts, made] {
+        for group in [of_scripts, kept(made)] {
             let rank = |run: &Run| run.tag(RANK).and_then(|r| r.parse::<u32>().ok()).unwrap_or(u32::MAX);
             if let Some(lowest) = group.iter().map(|run| rank(run)).min() {
                 let of_lowest: Vec<&Run> = group.into_iter().filter(|run| rank(run) == lowest).collect();
                 return outermost(&of_lowest).into_iter().map(|run| (run, How::Adopted)).collect();
             }
         }
-        let made = found
-            .iter()
-            .filter(|run| !run.deleted && self.token.is_some() && run.tag(CREATED) == self.token.as_deref());
-        made.take(1).map(|run| (run, How::Created)).collect()
+        let made = found.iter().filter(|run| self.made(run)).collect();
+        kept(made).into_iter().map(|run| (run, How::Created)).collect()
     }
 
     /// Rank 0 makes the run of a job; the others wait for it.
     pub fn may_create(&self) -> bool {
         self.rank == 0
     }
+}
+
+/// A run that the server took long to make may have been asked for anew before it could be found: then several have one
+/// token, and one of them is written to. Every recorder comes to the same one: the one that somebody else wrote to, else
+/// the one that has points already, so that what comes late stays empty, else the oldest.
+fn kept(made: Vec<&Run>) -> Vec<&Run> {
+    let order =
+        |run: &Run| (!has_foreign_content(run), run.metrics.is_empty(), run.start_time_ms, run.id.clone());
+    let mut of_token: BTreeMap<&str, &Run> = BTreeMap::new();
+    for run in made {
+        let first = of_token.entry(run.tag(CREATED).unwrap_or_default()).or_insert(run);
+        if order(run) < order(first) {
+            *first = run;
+        }
+    }
+    of_token.into_values().collect()
 }
 
 fn outermost<'a>(runs: &[&'a Run]) -> Vec<&'a Run> {
@@ -199,12 +219,28 @@ pub fn status_after_failure(now: RunStatus, told: Option<Reason>) -> bool {
     }
 }
 
-/// Whether there is anything in a run of ours that we did not write.
+/// Made out of the points of all ranks.
+const OF_JOB: &str = "system/job/";
+/// Of MLflow's own tags: what people write, and what a logged model leaves.
+const OF_PEOPLE: [&str; 2] = ["mlflow.note.content", "mlflow.log-model.history"];
+
+/// Whether there is anything in a run of ours that no recorder wrote.
 pub fn has_foreign_content(run: &Run) -> bool {
-    let ours = |key: &str| key.starts_with("rankscope.") || key.starts_with("mlflow.");
+    let ours =
+        |key: &str| key.starts_with("rankscope.") || key.starts_with("mlflow.") && !OF_PEOPLE.contains(&key);
     !run.params.is_empty()
         || run.metrics.iter().any(|m| !m.key.starts_with("system/"))
         || run.tags.iter().any(|t| !ours(t.key()))
+}
+
+/// Whether a run has everything that recorders, those of other ranks too, wrote to another. Each of them begins with its
+/// first window, so that the newest point tells; what is made out of points is made anew.
+pub fn covers(kept: &Run, other: &Run) -> bool {
+    let newest: HashMap<&str, i64> =
+        kept.metrics.iter().map(|m| (m.key.as_str(), m.point.timestamp_ms)).collect();
+    let has = |m: &Latest| newest.get(m.key.as_str()).is_some_and(|at| *at >= m.point.timestamp_ms);
+    let told = |t: &Tag| !t.key().starts_with(FAILED) || kept.tag(t.key()).is_some();
+    other.metrics.iter().filter(|m| !m.key.starts_with(OF_JOB)).all(has) && other.tags.iter().all(told)
 }
 
 #[cfg(test)]

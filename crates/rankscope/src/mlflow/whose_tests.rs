@@ -1,4 +1,4 @@
-use super::super::types::Tag;
+use super::super::types::{Param, Point};
 use super::*;
 
 fn run(id: &str, start: i64, tags: &[(&str, &str)]) -> Run {
@@ -72,6 +72,54 @@ fn our_own_is_known_by_its_token_only() {
     assert!(picked(&who(0), &deleted).is_empty());
 }
 
+fn with_points(mut run: Run, newest: &[(&str, i64)]) -> Run {
+    let latest = |(key, timestamp_ms): &(&str, i64)| Latest {
+        key: (*key).to_owned(),
+        point: Point { value: 1.0, timestamp_ms: *timestamp_ms, step: 1 },
+    };
+    run.metrics.extend(newest.iter().map(latest));
+    run
+}
+
+#[test]
+fn of_a_run_that_is_there_twice_all_keep_the_same() {
+    let made = |id: &str, start| of(id, start, "0", &[(CREATED, "t")]);
+    let points = |run| with_points(run, &[("system/rank_0/x", 5)]);
+    let noted = |mut run: Run| {
+        run.params.push(serde_json::from_str::<Param>(r#"{"key": "lr", "value": "1"}"#).unwrap());
+        run
+    };
+    let same = |found: &[Run], kept: &str| {
+        let mut found = found.to_vec();
+        for _ in 0..2 {
+            assert_eq!(picked(&who(0), &found), [(kept.to_owned(), How::Created)]);
+            assert_eq!(picked(&who(3), &found), [(kept.to_owned(), How::Adopted)]);
+            found.reverse();
+        }
+    };
+    same(&[made("b", 1_000_000), made("a", 1_000_000)], "a");
+    same(&[made("b", 999_999), made("a", 1_000_000)], "b");
+    same(&[points(made("b", 1_000_000)), made("a", 1_000_000)], "b");
+    same(&[points(made("b", 1_000_000)), points(made("a", 1_000_000))], "a");
+    same(&[points(made("b", 1_000_000)), points(made("a", 1_000_000)), noted(made("c", 1_000_000))], "c");
+    // Two attempts are two runs.
+    let attempts = [made("b", 1_000_000), of("a", 1_000_500, "0", &[(CREATED, "later")])];
+    assert_eq!(picked(&who(3), &attempts).len(), 2);
+    assert_eq!(picked(&who(0), &attempts), [("b".to_owned(), How::Created)]);
+}
+
+#[test]
+fn what_only_the_other_run_has_is_not_covered() {
+    let made = |newest: &[(&str, i64)]| with_points(of("r", 0, "0", &[(CREATED, "t")]), newest);
+    let kept = made(&[("system/rank_0/x", 5), ("system/rank_1/x", 7)]);
+    assert!(covers(&kept, &made(&[])) && covers(&kept, &kept));
+    assert!(covers(&kept, &made(&[("system/rank_0/x", 4), ("system/job/ranks", 9)])));
+    assert!(!covers(&kept, &made(&[("system/rank_0/x", 6)])), "not yet delivered again");
+    assert!(!covers(&kept, &made(&[("system/rank_2/x", 1)])), "of a rank that has not followed");
+    let failed = of("r", 0, "0", &[("rankscope.failed.rank_2", "{}"), ("rankscope.exit.rank", "0")]);
+    assert!(!covers(&kept, &failed) && covers(&failed, &failed));
+}
+
 #[test]
 fn every_window_goes_somewhere() {
     let life = |start_ms, end_ms| Life { start_ms, end_ms };
@@ -121,4 +169,7 @@ fn status() {
 fn foreign_content() {
     assert!(!has_foreign_content(&of("r", 0, "0", &[(CREATED, "t"), ("mlflow.user", "me")])));
     assert!(has_foreign_content(&of("r", 0, "0", &[("team", "x")])));
+    assert!(has_foreign_content(&of("r", 0, "0", &[("mlflow.note.content", "look at this")])));
+    assert!(has_foreign_content(&with_points(of("r", 0, "0", &[]), &[("loss", 1)])));
+    assert!(!has_foreign_content(&with_points(of("r", 0, "0", &[]), &[("system/rank_0/x", 1)])));
 }

@@ -10,6 +10,7 @@ use super::catalog::{Catalog, Key, Moment};
 use super::queue::{Item, Lost};
 use super::retention::Retention;
 use super::rollup::{Part, Rollup};
+use super::stacks::StackIds;
 use super::{About, End, Event, PHASE, schema};
 use crate::near;
 
@@ -22,6 +23,7 @@ pub struct Database {
     in_memory: bool,
     catalog: Catalog,
     rollup: Rollup,
+    stacks: StackIds,
     retention: Retention,
     /// Reused by every window.
     parts: Vec<Part>,
@@ -42,6 +44,7 @@ impl Database {
             in_memory: schema::is_memory(path),
             catalog: Catalog::default(),
             rollup: Rollup::new(about.start_unix_ms, about.start_boottime_ns),
+            stacks: StackIds::default(),
             retention: Retention::default(),
             parts: Vec::new(),
             next_tick: 1,
@@ -60,6 +63,7 @@ impl Database {
             (self.next_tick, self.rejected, self.heartbeat_ns, self.counts_written) = before;
             self.catalog.clear();
             self.rollup.forget();
+            self.stacks.clear();
         }
         result
     }
@@ -87,6 +91,7 @@ impl Database {
             Item::Tick(tick) => self.tick(tick),
             Item::Window(window) => self.window(window),
             Item::Events(events) => events.iter().try_for_each(|event| self.event(event)),
+            Item::Stacks(window) => self.stacks.write(&self.conn, window),
             Item::Note(key, value) => self.note(key, value),
             Item::End(end) => self.end(end),
         }

@@ -20,8 +20,10 @@ mod reader;
 mod retention;
 mod rollup;
 mod schema;
+mod stacks;
 #[cfg(test)]
 mod tests;
+mod tiers;
 mod writer;
 
 use std::path::PathBuf;
@@ -34,6 +36,8 @@ pub use mounts::is_on_local;
 pub use past::PastValue;
 pub use place::{Target, find, folder_name, folder_of_run, records_before, records_in, would_go_to};
 pub use reader::{Attempt, Reader, Record};
+pub use stacks::{StackCount, StackWindow};
+pub use tiers::{ROLLUP_MS, TICKS_KEPT_MS, Tier};
 pub use writer::{Place, Writer};
 
 /// In `meta`: the ranks of the processes below, as JSON.

@@ -38,10 +38,11 @@ impl Reader {
         self.conn.query_row(sql, [], |row| row.get(0)).optional()
     }
 
-    /// Highest value of a series: the windows', and that of the ticks which came to no window any more.
+    /// Highest value of a series: the windows', which their roll-ups hold exactly and in a thousandth of the rows, and that
+    /// of the ticks which came to no window any more.
     pub fn highest(&self, series: &str) -> rusqlite::Result<Option<f64>> {
         let sql = "SELECT max(value) FROM (
-            SELECT max(v.max) AS value FROM window_value v JOIN series s ON s.id = v.series_id WHERE s.name = ?1
+            SELECT max(v.max) AS value FROM rollup_value v JOIN series s ON s.id = v.series_id WHERE s.name = ?1
             UNION ALL
             SELECT max(v.value) FROM tick_value v JOIN series s ON s.id = v.series_id WHERE s.name = ?1)";
         self.conn.prepare_cached(sql)?.query_row([series], |row| row.get(0))
@@ -54,9 +55,9 @@ impl Reader {
         Ok(self.conn.prepare_cached(sql)?.query_row([series], |row| row.get(0)).optional()?.flatten())
     }
 
-    /// Means of windows that began in this time, oldest first.
+    /// Means of windows that began in this time, oldest first. CROSS JOIN: SQLite would else read all values of a long record.
     pub fn windows_between(&self, series: &[&str], unix_ms: (i64, i64)) -> rusqlite::Result<Vec<PastValue>> {
-        let sql = "SELECT w.last_unix_ms, s.name, v.mean FROM window w JOIN window_value v ON v.window_id = w.id
+        let sql = "SELECT w.last_unix_ms, s.name, v.mean FROM window w CROSS JOIN window_value v ON v.window_id = w.id
             JOIN series s ON s.id = v.series_id
             WHERE w.start_unix_ms >= ?1 AND w.start_unix_ms < ?2 AND s.name IN (SELECT value FROM json_each(?3))
             ORDER BY w.id LIMIT ?4";
@@ -89,7 +90,7 @@ impl Reader {
     }
 }
 
-fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
+pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     let detail: String = row.get(3)?;
     Ok(Event {
         unix_ms: row.get(0)?,

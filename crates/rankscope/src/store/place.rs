@@ -6,6 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rankscope_core::civil;
+
 use super::mounts::Mounts;
 use super::reader::Reader;
 
@@ -132,22 +134,9 @@ fn fnv1a(bytes: &[u8]) -> u32 {
 /// `YYYY-MM-DDTHH-MM-SS-<pid>`, UTC: sorts by time and has no colon, which Windows shares refuse.
 fn time_name(unix_ms: i64, pid: u32) -> String {
     let seconds = unix_ms.div_euclid(1000);
-    let (year, month, day) = civil_date(seconds.div_euclid(86_400));
+    let (year, month, day) = civil::date(seconds.div_euclid(86_400));
     let s = seconds.rem_euclid(86_400);
     format!("{year:04}-{month:02}-{day:02}T{:02}-{:02}-{:02}-{pid}", s / 3600, s / 60 % 60, s % 60)
-}
-
-/// Days since 1970-01-01 → date. Years are counted from 1 March, so that the leap day is the last of its year.
-fn civil_date(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 /// Where a record would go, decided without writing anything: the first candidate that could be made.

@@ -7,7 +7,7 @@ use rankscope_core::reading::Readings;
 use rankscope_core::window::Window;
 
 use super::catalog::Moment;
-use super::{End, Event};
+use super::{End, Event, StackWindow};
 
 /// Ticks that wait at most; each of 70 values takes 3 KB.
 pub const TICKS: usize = 256;
@@ -23,6 +23,7 @@ pub enum Item {
     Tick(Readings),
     Window(Window),
     Events(Vec<Event>),
+    Stacks(StackWindow),
     /// A row of `meta`.
     Note(&'static str, String),
     End(End),
@@ -40,7 +41,7 @@ impl Item {
             Item::Window(window) => (window.last_unix_ms, window.last_boottime_ns),
             Item::Events(events) => events.last().map(|event| (event.unix_ms, event.boottime_ns))?,
             Item::End(end) => (end.unix_ms, end.boottime_ns),
-            Item::Note(..) => return None,
+            Item::Note(..) | Item::Stacks(_) => return None,
         };
         Some(Moment { unix_ms, boottime_ns })
     }

@@ -94,6 +94,7 @@ fn forget(conn: &Connection, now_ns: u64) -> rusqlite::Result<bool> {
     for (table, time, value, key, age) in [
         ("tick", "boottime_ns", "tick_value", "tick_id", MEMORY_NS),
         ("window", "last_boottime_ns", "window_value", "window_id", MEMORY_NS),
+        ("stack_window", "last_boottime_ns", "stack_count", "stack_window_id", MEMORY_NS),
         ("rollup", "last_boottime_ns", "rollup_value", "rollup_id", MEMORY_ROLLUP_NS),
     ] {
         let ids: Vec<i64> = conn

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 /// `PRAGMA user_version` of the files written.
-pub const VERSION: i32 = 2;
+pub const VERSION: i32 = 3;
 
 /// `PRAGMA application_id`: "rksc".
 pub const APPLICATION_ID: i32 = 0x726b_7363;
@@ -63,6 +63,14 @@ CREATE TABLE delivery (
     delivery_run_id INTEGER NOT NULL REFERENCES delivery_run, window_id INTEGER NOT NULL REFERENCES window,
     first_window_id INTEGER NOT NULL, length_ms INTEGER NOT NULL, points INTEGER NOT NULL,
     delivered_unix_ms INTEGER NOT NULL, PRIMARY KEY (delivery_run_id, window_id)) WITHOUT ROWID;
+CREATE TABLE stack (id INTEGER PRIMARY KEY, frames TEXT NOT NULL);
+CREATE TABLE stack_window (
+    id INTEGER PRIMARY KEY, start_unix_ms INTEGER NOT NULL, end_unix_ms INTEGER NOT NULL,
+    last_boottime_ns INTEGER NOT NULL, samples INTEGER NOT NULL);
+CREATE TABLE stack_count (
+    stack_window_id INTEGER NOT NULL REFERENCES stack_window, pid INTEGER NOT NULL, thread TEXT NOT NULL,
+    main INTEGER NOT NULL, stack_id INTEGER NOT NULL REFERENCES stack, rank INTEGER, n INTEGER NOT NULL, gil INTEGER,
+    PRIMARY KEY (stack_window_id, pid, thread, main, stack_id)) WITHOUT ROWID;
 ";
 
 const VIEWS: &str = "
@@ -91,6 +99,10 @@ CREATE VIEW v_missing AS
         strftime('%Y-%m-%d %H:%M:%f', m.until_unix_ms / 1000.0, 'unixepoch') AS until_utc, s.name AS series,
         s.scope, m.reason, m.detail
     FROM missing m JOIN series s ON s.id = m.series_id;
+CREATE VIEW v_stack AS
+    SELECT strftime('%Y-%m-%d %H:%M:%f', w.end_unix_ms / 1000.0, 'unixepoch') AS time_utc, c.rank, c.pid, c.thread,
+        c.main, c.n, c.gil, s.frames, w.start_unix_ms, w.end_unix_ms
+    FROM stack_count c JOIN stack_window w ON w.id = c.stack_window_id JOIN stack s ON s.id = c.stack_id;
 ";
 
 /// An address that no other database in memory of this process has: it is gone when its last connection closes.

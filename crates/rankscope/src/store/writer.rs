@@ -12,7 +12,7 @@ use super::database::Database;
 use super::mounts::Mounts;
 use super::place::{self, Target};
 use super::queue::{Item, Lost, Queue, TICKS};
-use super::{About, End, Event, Finished, schema};
+use super::{About, End, Event, Finished, StackWindow, schema};
 
 /// Ticks are committed once in this time; windows, events and the end at once.
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
@@ -112,6 +112,11 @@ impl Writer {
     /// Hands over a closed window.
     pub fn window(&self, window: Window) {
         self.push(Item::Window(window));
+    }
+
+    /// Stacks of a window.
+    pub fn stacks(&self, window: StackWindow) {
+        self.push(Item::Stacks(window));
     }
 
     /// A row of `meta` that was not known at the start.

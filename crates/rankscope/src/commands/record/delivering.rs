@@ -22,6 +22,7 @@ pub struct MlflowOptions {
     pub all_series: bool,
     pub window_ms: Option<i64>,
     pub set_status: bool,
+    pub no_report: bool,
     pub placement: Placement,
 }
 
@@ -67,6 +68,7 @@ impl Delivering {
                 all_series: options.all_series,
                 window_ms: options.window_ms,
                 set_status: options.set_status,
+                no_report: options.no_report,
                 in_process: false,
                 meeting: job.meeting().map(str::to_owned),
                 placement: options.placement.clone(),

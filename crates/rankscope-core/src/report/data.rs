@@ -1,0 +1,182 @@
+//! `Report` → the JSON that the charts are drawn from: short names, numbers of five digits, and nothing twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::ser::{Serialize, SerializeSeq, Serializer};
+use serde_json::{Value as Json, json};
+
+use super::clean::clean;
+use super::track::{Line, Track, Value};
+use super::words::WORDS;
+use super::{Report, charts};
+use crate::series::{self, Kind};
+
+#[derive(serde::Serialize)]
+struct Data<'a> {
+    span: [i64; 2],
+    focus: Option<i64>,
+    ranks: Vec<Json>,
+    tracks: Vec<OneTrack<'a>>,
+    charts: Vec<Json>,
+    marks: Vec<Json>,
+    bands: Vec<Json>,
+    training: Vec<OneMetric>,
+    measured: Vec<Json>,
+    missing: Vec<Json>,
+    about: BTreeMap<&'a str, Json>,
+    words: BTreeMap<&'static str, [&'static str; 2]>,
+}
+
+#[derive(serde::Serialize)]
+struct OneTrack<'a> {
+    node: String,
+    ranks: &'a [u32],
+    /// The first time, then what is between each and the one before.
+    times: Vec<i64>,
+    /// Until when, and how long a bucket is.
+    pieces: Vec<[i64; 2]>,
+    tiers: Vec<(&'static str, i64, i64)>,
+    lines: Vec<OneLine<'a>>,
+    elsewhere: &'a BTreeMap<String, usize>,
+}
+
+/// Without `low` and `high` where all values of a bucket are the same; a single `value` where they always are.
+#[derive(serde::Serialize)]
+struct OneLine<'a> {
+    series: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean: Option<Numbers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    low: Option<Numbers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    high: Option<Numbers>,
+}
+
+#[derive(serde::Serialize)]
+struct OneMetric {
+    name: String,
+    times: Vec<i64>,
+    values: Numbers,
+    steps: Vec<i64>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Number(f64);
+
+impl Number {
+    /// Five digits: a picture shows three.
+    fn of(value: f64) -> Number {
+        Number(format!("{value:.4e}").parse().unwrap_or(value))
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            v if v.fract() == 0.0 && v.abs() < 1e15 => to.serialize_i64(v as i64),
+            v => to.serialize_f64(v),
+        }
+    }
+}
+
+#[derive(PartialEq)]
+struct Numbers(Vec<Option<Number>>);
+
+impl Serialize for Numbers {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut seq = to.serialize_seq(Some(self.0.len()))?;
+        for number in &self.0 {
+            seq.serialize_element(number)?;
+        }
+        seq.end()
+    }
+}
+
+pub fn json(report: &Report) -> String {
+    let named: BTreeSet<&str> = report
+        .measured
+        .iter()
+        .map(|m| m.series.as_str())
+        .chain(report.missing.iter().map(|m| m.series.as_str()))
+        .collect();
+    let data = Data {
+        span: [report.started_unix_ms, report.ended_unix_ms],
+        focus: report.focus_unix_ms,
+        ranks: report.ranks.iter().map(|rank| {
+            json!({ "id": rank.id, "track": rank.track, "node": clean(&rank.node), "start": rank.started_unix_ms,
+                "end": rank.ended_unix_ms, "reason": rank.reason })
+        }).collect(),
+        tracks: report.tracks.iter().map(track).collect(),
+        charts: report.charts.iter().map(chart).collect(),
+        marks: report.marks.iter().map(|m| json!([m.unix_ms, m.kind.as_str(), m.rank, clean(&m.words)])).collect(),
+        bands: report.bands.iter().map(|b| json!([b.rank, b.from_unix_ms, b.until_unix_ms, clean(&b.name)])).collect(),
+        training: report.training.iter().map(|m| OneMetric {
+            name: clean(&m.name),
+            times: m.points.iter().map(|p| p.0).collect(),
+            values: Numbers(m.points.iter().map(|p| Some(p.1).filter(|v| v.is_finite()).map(Number::of)).collect()),
+            steps: m.points.iter().map(|p| p.2).collect(),
+        }).collect(),
+        measured: report.measured.iter().map(|m| {
+            json!({ "series": clean(&m.series), "ranks": m.ranks, "scope": m.scope, "source": clean(&m.source),
+                "level": m.level.as_deref().map(clean), "identity": m.identity.as_deref().map(clean),
+                "note": m.note.as_deref().map(clean) })
+        }).collect(),
+        missing: report.missing.iter().map(|m| {
+            json!({ "series": clean(&m.series), "ranks": m.ranks, "reason": clean(&m.reason), "detail": clean(&m.detail) })
+        }).collect(),
+        about: named.into_iter().filter_map(|name| {
+            let row = series::by_name(name)?;
+            Some((name, json!([row.unit, row.about, row.not])))
+        }).collect(),
+        words: WORDS.iter().map(|[key, english, korean]| (*key, [*english, *korean])).collect(),
+    };
+    // Texts and numbers only: nothing here can fail to serialise.
+    serde_json::to_string(&data).unwrap_or_default()
+}
+
+fn chart(chart: &charts::Chart) -> Json {
+    let lines: Vec<Json> =
+        chart.lines.iter().map(|l| json!([l.series, l.role.as_str(), l.word, clean(&l.label)])).collect();
+    json!({ "id": chart.id, "unit": chart.unit, "node": chart.node, "lines": lines })
+}
+
+fn track(track: &Track) -> OneTrack<'_> {
+    let mut before = 0;
+    let step = |time: &i64| {
+        let since = time - before;
+        before = *time;
+        since
+    };
+    OneTrack {
+        node: clean(&track.node),
+        ranks: &track.ranks,
+        times: track.times.iter().map(step).collect(),
+        pieces: track.pieces.iter().map(|p| [p.until_unix_ms, p.bucket_ms]).collect(),
+        tiers: track.tiers.iter().map(|t| (t.name, t.until_unix_ms, t.row_ms)).collect(),
+        lines: track.lines.iter().map(line).collect(),
+        elsewhere: &track.elsewhere,
+    }
+}
+
+fn line(line: &Line) -> OneLine<'_> {
+    let of = |pick: &dyn Fn(&Value) -> f64| {
+        Numbers(line.values.iter().map(|v| v.as_ref().map(|v| Number::of(pick(v)))).collect())
+    };
+    let mean = of(&|v| v.told(line.kind));
+    let (low, high) = (of(&|v| v.min), of(&|v| v.max));
+    let flat = line.kind != Kind::Gauge || (low == mean && high == mean);
+    let always = mean.0.first().copied().flatten().filter(|first| mean.0.iter().all(|v| *v == Some(*first)));
+    let constant = always.filter(|_| flat);
+    OneLine {
+        series: &line.series,
+        rank: line.rank,
+        value: constant,
+        mean: constant.is_none().then_some(mean),
+        low: (!flat).then_some(low),
+        high: (!flat).then_some(high),
+    }
+}

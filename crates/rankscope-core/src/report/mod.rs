@@ -1,0 +1,179 @@
+//! What was recorded of a job → one page to look at. Decides nothing: the verdict is `postmortem`'s, and later
+//! `diagnose`'s; here it is only said first.
+//!
+//! ```text
+//! records, or a run on a server → Track, Metric, Mark … → Report → page::render → one HTML file
+//! ```
+//!
+//! Everything that is shown is in `Report`, plain structs that any command fills: `report` with all of it, `postmortem
+//! --html` with the minutes before an end; `tables` and `bands` are for what a diagnosis adds (its hypotheses, the phases
+//! of the training). `page` makes the shell, the verdict and the tables, `data` what the charts are drawn from, and
+//! `assets/` draws them. A text that comes from outside goes through `clean`, a text of ours stands in `words`.
+
+pub mod charts;
+pub mod clean;
+mod data;
+pub mod grid;
+mod make;
+mod page;
+mod sizing;
+pub mod track;
+mod words;
+
+use crate::ending::Reason;
+use crate::postmortem::{Entry, Follower};
+
+pub use charts::Chart;
+pub use make::{Material, make};
+pub use page::render;
+pub use sizing::Sizing;
+pub use track::{Line, Track, Value};
+
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Name of the program.
+    pub title: String,
+    pub job: String,
+    /// Name and address of the run, where one is known.
+    pub run: Option<Run>,
+    /// What all of this was read from.
+    pub source: String,
+    pub version: String,
+    pub verdict: Verdict,
+    pub started_unix_ms: i64,
+    /// The newest thing known.
+    pub ended_unix_ms: i64,
+    /// From when on is shown first; `None`: the whole.
+    pub focus_unix_ms: Option<i64>,
+    pub ranks: Vec<Rank>,
+    pub tracks: Vec<Track>,
+    pub charts: Vec<Chart>,
+    pub marks: Vec<Mark>,
+    pub bands: Vec<Band>,
+    pub training: Vec<Metric>,
+    pub sizing: Vec<Sizing>,
+    pub measured: Vec<Measured>,
+    pub missing: Vec<Gone>,
+    pub tables: Vec<Table>,
+    /// Words about this page itself: what was left out, what could not be asked.
+    pub remarks: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    pub id: String,
+    pub name: String,
+    pub url: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    Good,
+    Bad,
+    #[default]
+    Open,
+}
+
+/// What is read first.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    pub tone: Tone,
+    /// `None`: no end yet.
+    pub reason: Option<Reason>,
+    pub sentence: String,
+    pub enough: Option<String>,
+    pub advice: Vec<String>,
+    pub timeline: Vec<Entry>,
+    /// What, value, where it was read.
+    pub evidence: Vec<[String; 3]>,
+    pub followers: Vec<Follower>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Rank {
+    pub id: u32,
+    /// Index into `tracks`.
+    pub track: usize,
+    pub node: String,
+    pub started_unix_ms: i64,
+    pub ended_unix_ms: Option<i64>,
+    pub reason: Option<Reason>,
+}
+
+/// Something that happened at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub unix_ms: i64,
+    pub kind: MarkKind,
+    pub rank: u32,
+    pub words: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    Oom,
+    NearLimit,
+    Stall,
+    Gpu,
+    End,
+}
+
+impl MarkKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MarkKind::Oom => "oom",
+            MarkKind::NearLimit => "near",
+            MarkKind::Stall => "stall",
+            MarkKind::Gpu => "gpu",
+            MarkKind::End => "end",
+        }
+    }
+}
+
+/// A stretch of time with a name: a phase of the training.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Band {
+    pub rank: u32,
+    pub from_unix_ms: i64,
+    pub until_unix_ms: i64,
+    pub name: String,
+}
+
+/// A metric that the training itself logged: time, value, step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metric {
+    pub name: String,
+    pub points: Vec<(i64, f64, i64)>,
+}
+
+/// Where a series came from, and whose it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    pub series: String,
+    pub ranks: Vec<u32>,
+    pub scope: String,
+    pub source: String,
+    pub level: Option<String>,
+    pub identity: Option<String>,
+    pub note: Option<String>,
+}
+
+/// A series that is not there, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    pub series: String,
+    pub ranks: Vec<u32>,
+    pub reason: String,
+    pub detail: String,
+}
+
+/// A table with a title of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    pub title: String,
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! One interpreter, read by py-spy without pausing it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use py_spy::config::{Config, LockingStrategy};
+use py_spy::{PythonSpy, StackTrace};
+use rankscope_core::diagnose::observations::Frame;
+
+use super::THREAD;
+use super::tids::Tids;
+use super::torn::believed;
+
+/// Nearest to the leaf: a recursion may be thousands deep.
+const MAX_DEPTH: usize = 256;
+const MAX_NAME: usize = 512;
+
+pub struct Attached {
+    spy: PythonSpy,
+    tids: Tids,
+    gil_known: bool,
+}
+
+/// One thread at one moment.
+pub struct Seen {
+    /// 0: not known.
+    pub tid: u32,
+    pub thread: String,
+    pub main: bool,
+    /// Leaf first.
+    pub frames: Vec<Frame>,
+    pub gil: Option<bool>,
+    pub gil_elsewhere: Option<bool>,
+    pub torn_leaf: bool,
+}
+
+impl Attached {
+    /// `Err`: in py-spy's words, which say little about the reason; `refused` finds that.
+    pub fn to(pid: u32) -> Result<Attached, String> {
+        let config = Config {
+            blocking: LockingStrategy::NonBlocking,
+            // Else it looks for packages on the disk, for each file.
+            full_filenames: true,
+            ..Config::default()
+        };
+        let id = py_spy::Pid::try_from(pid).map_err(|error| error.to_string())?;
+        let spy = guarded(|| PythonSpy::new(id, &config))?;
+        let gil_known = spy.addresses.threadstate_address != 0;
+        let mut attached = Attached { spy, tids: Tids::of(pid), gil_known };
+        guarded(|| attached.spy.get_stack_traces()).map(|_| attached)
+    }
+
+    /// Every thread that runs Python code. `None`: the memory changed too much meanwhile, or it is gone.
+    pub fn sample(&mut self) -> Option<Vec<Seen>> {
+        let first = self.read(false)?;
+        let again = self.read_again(&first);
+        let pid = u32::try_from(self.spy.pid).ok()?;
+        let holder = first.iter().position(|trace| trace.owns_gil);
+        // Interpreters before 3.11 don't know their threads' ids; the main thread is the oldest one.
+        let oldest = first.len().checked_sub(1);
+        let mut seen = Vec::with_capacity(first.len());
+        for (at, trace) in first.into_iter().enumerate() {
+            let tid = match trace.os_thread_id.and_then(|id| u32::try_from(id).ok()) {
+                Some(id) => self.tids.ours(id),
+                None if Some(at) == oldest => pid,
+                None => 0,
+            };
+            let frames: Vec<Frame> = trace.frames.into_iter().take(MAX_DEPTH).map(frame).collect();
+            if frames.is_empty() {
+                continue;
+            }
+            let later = again.iter().find(|t| t.thread_id == trace.thread_id);
+            let (frames, torn_leaf) = match later {
+                Some(later) => {
+                    let later: Vec<Frame> = later.frames.iter().take(MAX_DEPTH).cloned().map(frame).collect();
+                    believed(frames, &later)
+                }
+                None => (frames, false),
+            };
+            seen.push(Seen {
+                tid,
+                thread: short(trace.thread_name.unwrap_or_default()),
+                main: tid == pid,
+                frames,
+                gil: self.gil_known.then_some(holder == Some(at)),
+                gil_elsewhere: self.gil_known.then_some(holder.is_some_and(|holder| holder != at)),
+                torn_leaf,
+            });
+        }
+        Some(seen)
+    }
+
+    /// A stack changes only while its thread holds the GIL: a second look at the holder alone, which is cheap, is enough,
+    /// unless the GIL changed hands.
+    fn read_again(&mut self, first: &[StackTrace]) -> Vec<StackTrace> {
+        if !self.gil_known {
+            return self.read(false).unwrap_or_default();
+        }
+        let held = first.iter().find(|trace| trace.owns_gil).map(|trace| trace.thread_id);
+        let again = self.read(true).unwrap_or_default();
+        match held.is_none_or(|held| again.iter().any(|trace| trace.thread_id == held)) {
+            true => again,
+            false => self.read(false).unwrap_or_default(),
+        }
+    }
+
+    fn read(&mut self, holder_only: bool) -> Option<Vec<StackTrace>> {
+        self.spy.config.gil_only = holder_only;
+        guarded(|| self.spy.get_stack_traces()).ok()
+    }
+}
+
+fn frame(frame: py_spy::Frame) -> Frame {
+    Frame {
+        function: short(frame.name),
+        file: short(frame.filename),
+        line: u32::try_from(frame.line).unwrap_or(0),
+    }
+}
+
+fn short(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_NAME) {
+        text.truncate(end);
+    }
+    text
+}
+
+/// It reads memory that changes while it is read, and what it makes of that is not all foreseen.
+fn guarded<T, E: std::fmt::Display>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(result) => result.map_err(|error| format!("{error:#}")),
+        Err(_) => Err("py-spy failed".to_owned()),
+    }
+}
+
+/// Those that `guarded` catches are nothing to tell the user.
+pub fn silence_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let tell = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if std::thread::current().name() != Some(THREAD) {
+                tell(panic);
+            }
+        }));
+    });
+}

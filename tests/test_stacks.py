@@ -1,0 +1,417 @@
+"""Python stacks of other processes, read while they run: right, never paused, and well refused."""
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from conftest import REPO, need
+from support.in_python import python, record, rows
+
+SUPPORT = REPO / "tests/support"
+TARGET = SUPPORT / "stack_target.py"
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+WITHOUT_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+# A system Python, which any user may run.
+PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
+
+
+@pytest.fixture(scope="module")
+def sampler():
+    """The example program and the target, where every user can run them (pytest's own directories are private)."""
+    binary = Path(os.environ.get("RANKSCOPE_BIN", REPO / "target/debug/rankscope"))
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        program = Path(shutil.copy(binary.parent / "examples/stacks", directory))
+        script = Path(shutil.copy(TARGET, directory))
+        program.chmod(0o755)
+        script.chmod(0o644)
+        yield Sampler(program, script)
+
+
+class Sampler:
+    def __init__(self, path, script):
+        self.path, self.script = path, script
+
+    def read(self, seconds, *pids, before=(), **options):
+        command = [*before, self.path, *options.pop("options", ()), seconds, *pids]
+        done = subprocess.run(
+            list(map(str, command)), check=True, capture_output=True, text=True, timeout=60, **options
+        )
+        assert done.stderr == ""
+        answer = json.loads(done.stdout)
+        return Stacks(answer["stacks"], answer["cpu_seconds"])
+
+    @contextmanager
+    def target(self, kind, before=(), python=PYTHON):
+        with running([*before, python, str(self.script), kind]) as process:
+            process.words = process.stdout.readline().split()
+            assert process.words[:1] == ["ready"], process.words
+            yield process
+
+
+class Stacks:
+    def __init__(self, stacks, cpu_seconds):
+        self.__dict__.update(stacks)
+        self.cpu_seconds = cpu_seconds
+
+    def frames_of(self, sample):
+        """Leaf first, without a leaf that is not to be believed."""
+        frames = [self.frames[index] for index in self.stacks[sample["stack"]]]
+        return frames[sample["torn_leaf"] :]
+
+    def of(self, **like):
+        return [s for s in self.samples if all(s[key] == value for key, value in like.items())]
+
+    def functions(self, **like):
+        """Names on the stacks, each sample once."""
+        return Counter(name for s in self.of(**like) for name in {f["function"] for f in self.frames_of(s)})
+
+
+@contextmanager
+def running(command, **options):
+    process = subprocess.Popen(
+        list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def line_of(text):
+    [line] = [n for n, line in enumerate(TARGET.read_text().splitlines(), 1) if line.endswith(text)]
+    return line
+
+
+def test_each_thread_is_where_it_is(sampler):
+    with sampler.target("each_at_its_place") as process:
+        stacks = sampler.read(3, process.pid)
+    assert not stacks.refused
+    assert stacks.dropped == 0
+    mains = stacks.of(main=True)
+    assert len(mains) >= 10
+    for sample in mains:
+        assert sample["tid"] == process.pid
+        assert "hot" in [f["function"] for f in stacks.frames_of(sample)]
+        assert (sample["gil"], sample["gil_elsewhere"]) == (True, False)
+    for name in ("sleeps", "takes", "reads"):
+        samples = stacks.of(thread=name)
+        assert len(samples) == len(mains)
+        for sample in samples:
+            [frame] = [f for f in stacks.frames_of(sample) if f["function"] == name]
+            assert frame["line"] == line_of(f"# {name}")
+            assert frame["file"] == str(sampler.script)
+            assert (sample["main"], sample["gil"], sample["torn_leaf"]) == (False, False, False)
+            assert sample["tid"] not in (0, process.pid)
+    leaf = {stacks.frames_of(s)[0]["function"].split(".")[-1] for s in stacks.of(thread="takes")}
+    assert leaf == {"wait"}
+
+
+def test_shares_are_those_of_the_clock(sampler):
+    with sampler.target("shares") as process:
+        stacks = sampler.read(12, process.pid)
+        process.stdin.close()
+        spent = eval(process.stdout.readline())
+        process.stdin = open(os.devnull, "w")
+    seen, n = stacks.functions(main=True), len(stacks.of(main=True))
+    assert n >= 60
+    for part, seconds in spent.items():
+        truth = seconds / sum(spent.values())
+        # Three standard errors, and what the parts themselves vary.
+        margin = 3 * (truth * (1 - truth) / n) ** 0.5 + 0.03
+        assert abs(seen[part] / n - truth) < margin, (part, seen[part] / n, truth, n)
+
+
+def test_what_is_left_of_torn_stacks_is_true(sampler):
+    """How many are torn is up to the machine: on one that is busy the target mostly doesn't run while it is read."""
+    with sampler.target("tiny_calls") as process:
+        stacks = sampler.read(4, process.pid)
+    samples = stacks.of(main=True)
+    assert samples
+    for sample in samples:
+        names = [f["function"] for f in reversed(stacks.frames_of(sample))]
+        assert names[:2] == ["<module>", "tiny_calls"], names
+
+
+def test_many_threads_stay_within_the_budget(sampler):
+    with sampler.target("many") as process:
+        short = sampler.read(1, process.pid)
+        stacks = sampler.read(9, process.pid)
+    tids = {sample["tid"] for sample in stacks.samples}
+    assert len(tids) == 64
+    assert Counter(s["thread"] for s in stacks.samples)["sleeps"] == 63 * len(stacks.of(main=True))
+    # Attaching costs what it costs; the rest is 2 % of a core. Twice that, for a machine that is busy.
+    assert stacks.cpu_seconds - short.cpu_seconds <= 2 * 0.02 * 8 + 0.1
+
+
+def test_workers_are_read_less_often(sampler):
+    with sampler.target("loader") as process:
+        workers = process.words[1:]
+        stacks = sampler.read(6, process.pid, *(f"{pid}:worker" for pid in workers))
+    rounds = {int(pid): len({s["at_s"] for s in stacks.of(pid=int(pid))}) for pid in workers}
+    for pid, count in rounds.items():
+        assert 3 <= count <= 6 * 2 * 1.5
+        assert stacks.functions(pid=pid, main=True)["work"] == len(stacks.of(pid=pid, main=True))
+    main = len({s["at_s"] for s in stacks.of(pid=process.pid)})
+    assert main > 2 * max(rounds.values())
+    assert stacks.rate_hz == pytest.approx(main / 6, rel=0.3)
+
+
+def test_the_target_is_never_stopped(sampler):
+    states = Counter()
+    with sampler.target("each_at_its_place") as process:
+        command = list(map(str, [sampler.path, 3, process.pid]))
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
+            while reader.poll() is None:
+                for task in Path(f"/proc/{process.pid}/task").iterdir():
+                    status = (task / "status").read_text()
+                    states[re.search(r"State:\s+(\S)", status)[1]] += 1
+                    assert re.search(r"TracerPid:\s+0\n", status)
+                time.sleep(0.002)
+            assert json.loads(reader.stdout.read())["stacks"]["samples"]
+    assert sum(states.values()) > 1000
+    assert not states.keys() & {"t", "T"}, states
+
+
+def test_who_ends_is_dropped_and_a_shell_becomes_python(sampler):
+    shell = f"sleep 1; exec {PYTHON} {sampler.script} many"
+    with sampler.target("short_lived") as ends, running(["sh", "-c", shell]) as becomes:
+        stacks = sampler.read(6, ends.pid, becomes.pid)
+    assert stacks.of(pid=ends.pid)
+    assert stacks.functions(pid=becomes.pid, main=True)["hot"] > 5
+    assert stacks.refused == []
+
+
+def test_another_program_in_the_same_process(sampler):
+    again = (
+        f"import os, time; time.sleep(1.5); os.execv({PYTHON!r}, ['python', {str(sampler.script)!r}, 'many'])"
+    )
+    with running([PYTHON, "-c", again]) as process:
+        stacks = sampler.read(8, process.pid)
+    functions = stacks.functions(pid=process.pid, main=True)
+    assert functions["<module>"] > functions["hot"] > 5
+
+
+def test_no_python(sampler):
+    with running(["sleep", "60"]) as process:
+        stacks = sampler.read(1, process.pid)
+        [refused] = stacks.refused
+    assert (refused["rule"], refused["pid"], stacks.samples) == ("not_python", process.pid, [])
+
+
+def refusal(sampler, process, before, **options):
+    stacks = sampler.read(1, process.pid, before=before, **options)
+    assert stacks.samples == []
+    [refused] = stacks.refused
+    assert "py-spy" not in json.dumps(refused)
+    assert str(process.pid) in " ".join(refused["remedies"]) or not refused["remedies"]
+    return refused
+
+
+def test_refused_for_another_user(sampler, root):
+    with sampler.target("each_at_its_place") as process:
+        refused = refusal(sampler, process, NOBODY)
+    assert refused["rule"] == "uid"
+    assert "uid 65534" in refused["detail"]
+    assert "uid 0" in refused["detail"]
+
+
+def test_refused_for_a_process_that_is_not_dumpable(sampler, root):
+    with sampler.target("unreadable", before=NOBODY) as process:
+        refused = refusal(sampler, process, NOBODY)
+        assert refused["rule"] == "non_dumpable"
+        # The capability helps, as is said there.
+        assert sampler.read(1.5, process.pid).functions(main=True)["hot"]
+
+
+def test_refused_for_capabilities_that_we_have_not(sampler, root):
+    with sampler.target("each_at_its_place") as process:
+        assert refusal(sampler, process, WITHOUT_CAPABILITIES)["rule"] == "capability"
+
+
+def test_a_sibling_without_capabilities_is_read(sampler, root):
+    with sampler.target("each_at_its_place", before=NOBODY) as process:
+        stacks = sampler.read(1.5, process.pid, before=NOBODY)
+    assert stacks.functions(main=True)["hot"]
+
+
+@pytest.fixture(scope="module")
+def built(sampler):
+    def build(name, *options):
+        made = sampler.path.parent / name
+        subprocess.run(["cc", *options, "-O1", "-o", made, SUPPORT / f"{name}.c"], check=True)
+        return made
+
+    return build
+
+
+@pytest.mark.parametrize("scope", [1, 2])
+def test_refused_by_yama(sampler, built, root, scope):
+    library = built("yama", "-shared", "-fPIC")
+    file = sampler.path.parent / "scope"
+    file.write_text(f"{scope}\n")
+    variables = {"LD_PRELOAD": str(library), "YAMA_SCOPE_FILE": str(file)}
+    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "POD_NAMESPACE": "ml", "POD_NAME": "train-0"}
+    preload = [*NOBODY, "env", *(f"{k}={v}" for k, v in (variables | pod).items())]
+    with sampler.target("each_at_its_place", before=NOBODY) as process:
+        refused = refusal(sampler, process, preload)
+    assert refused["rule"] == "ptrace_scope"
+    assert f"ptrace_scope is {scope}" in refused["detail"]
+    remedies = "\n".join(refused["remedies"])
+    assert ("rankscope run" in remedies) == (scope == 1)
+    assert "kubectl debug train-0 -n ml " in remedies
+    assert "--profile=general" in remedies
+    assert f"-- rankscope diagnose --pid {process.pid}`" in remedies
+    assert "kubectl logs train-0 -n ml -c " in remedies
+
+
+def test_read_without_the_system_call(sampler, built):
+    """Old filters of container runtimes know no process_vm_readv: /proc/<pid>/mem does as well."""
+    filtered = built("no_readv")
+    with sampler.target("each_at_its_place") as process:
+        stacks = sampler.read(2, process.pid, before=[filtered])
+    assert stacks.refused == []
+    assert stacks.functions(main=True)["hot"] > 3
+
+
+def test_threads_of_another_pid_namespace(sampler, root):
+    with sampler.target("each_at_its_place", before=["unshare", "--pid", "--fork"]) as parent:
+        [pid] = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        stacks = sampler.read(2, pid)
+        tasks = {int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()}
+        os.kill(int(pid), 9)
+    assert {sample["tid"] for sample in stacks.samples} == tasks
+    assert stacks.functions(main=True, tid=int(pid))["hot"]
+
+
+def test_speedscope_file(sampler, tmp_path):
+    schemas = pytest.importorskip("jsonschema", reason="needs tests/requirements-ray.txt")
+    with sampler.target("shares") as process:
+        sampler.read(3, process.pid, options=["--graphs", tmp_path])
+    file = json.loads((tmp_path / "stacks.speedscope.json").read_text())
+    schema = json.loads((REPO / "fixtures/schemas/speedscope.json").read_text())
+    schemas.validate(file, schema)
+    with pytest.raises(schemas.ValidationError):
+        schemas.validate(file | {"profiles": [{"type": "sampled"}]}, schema)
+    for profile in file["profiles"]:
+        assert len(profile["samples"]) == len(profile["weights"]) > 0
+        assert sum(profile["weights"]) == pytest.approx(profile["endValue"])
+    [whole] = [p for p in file["profiles"] if p["name"] == f"process {process.pid}, all"]
+    assert whole["endValue"] > 0
+
+
+PAGE = """<!doctype html><meta charset="utf-8">%s<pre id="seen"></pre><script>
+const found = [...document.querySelectorAll("g.b")];
+const all = () => found.filter(b => b.style.display != "none").map(b => [b.dataset.n,
+  +b.querySelector("rect").getAttribute("x"), +b.querySelector("rect").getAttribute("width"),
+  b.querySelector("text").textContent]);
+const before = all();
+found.find(b => b.dataset.n == "short_part").dispatchEvent(new MouseEvent("click", {bubbles: true}));
+document.getElementById("seen").textContent = JSON.stringify([before, all()]);
+</script>"""
+
+
+def test_flame_graph_in_a_browser(sampler, tmp_path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    need(None if browser else "needs chromium")
+    with sampler.target("shares") as process:
+        sampler.read(4, process.pid, options=["--graphs", tmp_path])
+    picture = (tmp_path / "stacks.svg").read_text()
+    ElementTree.fromstring(picture)
+    page = tmp_path / "page.html"
+    page.write_text(PAGE % picture)
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/chromium"]
+    done = subprocess.run(
+        [*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=100, check=True
+    )
+    seen = html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', done.stdout)[1])
+    before, after = json.loads(seen)
+    before, after = ({name: rest for name, *rest in boxes} for boxes in (before, after))
+    assert before["all"][:2] == [0, 1200]
+    assert before["short_part"][1] < 1200
+    # It fills the width, what called it too, and what is beside it is hidden.
+    for name in ("all", "<module>", "shares", "short_part"):
+        assert after[name][:2] == [0, 1200], name
+        assert after[name][2] == name
+    assert "long_part" in before
+    assert "long_part" not in after
+
+
+def seen_in(path):
+    """Of a record: (pid, thread, main) → functions on its stacks, each sample once."""
+    seen = {}
+    query = "SELECT pid, thread, main, n, frames FROM v_stack"
+    for pid, thread, main, n, frames in rows(path, query):
+        functions = seen.setdefault((pid, thread, bool(main)), Counter())
+        for name in {name for name, _, _ in json.loads(frames)}:
+            functions[name] += n
+    return seen
+
+
+def test_run_records_them(rankscope, sampler, store):
+    """Of the training and of its workers, without a word about the shell between."""
+    job = ["sh", "-c", '"$0" "$1" loader 8; exit', PYTHON, sampler.script]
+    options = ["--stacks", "--store", store, "--window", 2]
+    done = rankscope.run("run", *options, "--", *job, check=0)
+    assert "no stacks" not in done.stderr
+    path = record(store)
+    seen = seen_in(path)
+    mains = {pid: functions for (pid, _, main), functions in seen.items() if main}
+    [training] = [functions for functions in mains.values() if functions["hot"]]
+    assert training["hot"] >= 5
+    workers = [functions for functions in mains.values() if functions["work"]]
+    assert workers
+    assert sum(training.values()) > max(sum(functions.values()) for functions in workers)
+    windows = rows(path, "SELECT start_unix_ms, end_unix_ms, samples FROM stack_window ORDER BY id")
+    assert len(windows) >= 3
+    counted = rows(path, "SELECT sum(n) FROM stack_count")[0][0]
+    assert counted == sum(samples for *_, samples in windows)
+    assert rows(path, "SELECT count(*) = count(DISTINCT frames) FROM stack") == [(1,)]
+
+
+def test_run_records_none_unless_it_is_asked_to(rankscope, sampler, store):
+    rankscope.run("run", "--store", store, "--", PYTHON, "-c", "import time; time.sleep(2)", check=0)
+    assert rows(
+        record(store), "SELECT (SELECT count(*) FROM stack_window), (SELECT count(*) FROM stack)"
+    ) == [(0, 0)]
+
+
+@pytest.mark.parametrize("how", ["argument", "variable"])
+def test_in_the_process(store, how):
+    """Also where nobody else may read it."""
+    environment = {"RANKSCOPE_STACKS": "1"} if how == "variable" else {}
+    python(
+        """
+        import ctypes, sys, time
+        import rankscope
+
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+
+        def hot(end):
+            while time.monotonic() < end:
+                pass
+
+        options = {"stacks": True} if sys.argv[2] == "argument" else {}
+        with rankscope.start(store=sys.argv[1], window=1.0, **options):
+            hot(time.monotonic() + 7)
+        """,
+        store,
+        how,
+        **environment,
+    )
+    [functions] = [functions for (_, _, main), functions in seen_in(record(store)).items() if main]
+    assert functions["hot"] >= 4
