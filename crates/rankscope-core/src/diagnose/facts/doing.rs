@@ -97,10 +97,8 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
         return Doing::Starved;
     }
     match os.on_cpu {
-        Some(share) if share >= t::ON_CPU => match sample.gil {
-            Some(_) => Doing::Native,
-            None => Doing::OnCpu,
-        },
+        Some(share) if share >= t::ON_CPU && sample.gil.is_none() => Doing::OnCpu,
+        Some(share) if share >= t::NEVER_SLEEPS => Doing::Native,
         None if os.state == Some('R') => Doing::OnCpu,
         None if os.state.is_none() => Doing::Unknown,
         _ if sample.gil_elsewhere == Some(true) && os.switches.is_none_or(|s| s >= t::GIL_SWITCHES) => {
@@ -124,6 +122,16 @@ pub fn of_slot(os: Os, sleeps_in: Option<Doing>) -> Vec<(f64, Doing)> {
     let rest = (1.0 - on_cpu - delay).max(0.0);
     let slept = if os.state == Some('D') { Doing::Disk } else { sleeps_in.unwrap_or(Doing::Unknown) };
     vec![(on_cpu, Doing::OnCpu), (delay, Doing::Starved), (rest, slept)]
+}
+
+/// It sleeps in poll or select most: for a device, or for whatever comes.
+pub fn polls(thread: &Thread) -> bool {
+    let all: u64 = thread.waits.iter().map(|(_, slots)| u64::from(*slots)).sum();
+    let is_poll = |name: &str| {
+        ["poll_schedule", "do_poll", "do_sys_poll", "do_select"].iter().any(|p| name.starts_with(p))
+    };
+    let polls: u64 = thread.waits.iter().filter(|(name, _)| is_poll(name)).map(|(_, n)| u64::from(*n)).sum();
+    all > 0 && polls * 2 > all
 }
 
 /// By the kernel functions that a thread slept in most. A futex can be anything: `None`.

@@ -1,5 +1,6 @@
 //! What the hypotheses ask about, computed once from the observations.
 
+mod balance;
 pub mod doing;
 pub mod frames;
 pub mod machine;

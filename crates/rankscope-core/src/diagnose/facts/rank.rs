@@ -3,7 +3,9 @@
 use super::super::observations::{Observations, Process, Rank, Thread};
 use super::super::phases::{GpuTime, Grid};
 use super::super::series::{Measure, average, weighted};
-use super::doing::{Doing, Os, of_slot, sleeps_in};
+use super::balance;
+use super::doing::{self, Doing, Os, of_slot, sleeps_in};
+use super::frames;
 use super::shares::Shares;
 use super::stacks::{self, Sampled};
 use super::workers::{self, Group};
@@ -48,6 +50,7 @@ fn of<'a>(
     let mine: Vec<&GpuTime> = gpus.iter().map(|&g| &times[g]).collect();
     let lost_at = |slot: usize| average(mine.iter().filter_map(|gpu| Some((1.0, gpu.lost[slot]?))));
     let by_slot: Vec<Option<f64>> = (0..grid.slots).map(|slot| lost_at(slot).map(|m| m.value)).collect();
+    let by_slot = filled(&by_slot, grid);
     let lost = average(by_slot.iter().flatten().map(|&v| (1.0, v)));
     let weight: Vec<f64> = match lost {
         Some(_) => by_slot.iter().map(|v| v.unwrap_or(0.0)).collect(),
@@ -56,7 +59,10 @@ fn of<'a>(
     let process = seen.processes.iter().find(|p| p.pid == rank.pid);
     let main =
         process.and_then(|p| p.seen_threads.iter().find(|t| t.tid == p.pid).or(p.seen_threads.first()));
-    let sampled = stacks::of_main(seen, rank.pid, main, grid);
+    let mut sampled = stacks::of_main(seen, rank.pid, main, grid);
+    if let Some(main) = main {
+        balance::balance(&mut sampled, main, &weight);
+    }
     let collective =
         average(mine.iter().filter(|g| g.usage.unknown < 1.0).map(|g| (1.0, g.usage.collective_wait)));
     RankFacts {
@@ -77,6 +83,13 @@ fn of<'a>(
         weight,
         sampled,
     }
+}
+
+/// A GPU that is read less often than the threads: its last answer holds for a second.
+fn filled(by_slot: &[Option<f64>], grid: Grid) -> Vec<Option<f64>> {
+    let most = (1.0 / grid.seconds) as usize;
+    let before = |slot: usize| (1..=most.min(slot)).find_map(|back| by_slot[slot - back]);
+    by_slot.iter().enumerate().map(|(slot, value)| value.or_else(|| before(slot))).collect()
 }
 
 /// As observed; where nobody says, the one rank has all that were used, and of several each has its own in order.
@@ -100,7 +113,7 @@ fn shares(sampled: &[Sampled], main: Option<&Thread>, weight: &[f64]) -> Shares 
     let mut shares = Shares::default();
     let counted = || sampled.iter().filter(|s| weight[s.slot] > 0.0);
     if counted().count() >= FEWEST_STACKS {
-        counted().for_each(|s| shares.add(s.doing, weight[s.slot]));
+        counted().for_each(|s| shares.add(s.doing, s.counts(weight)));
         shares.samples = counted().count() as u64;
         shares.by_stacks = true;
         return shares;
@@ -120,6 +133,21 @@ impl RankFacts<'_> {
     pub fn share(&self, all: &[Doing]) -> Option<Measure> {
         let known = self.doing.known() && (self.doing.by_stacks || !all.iter().any(needs_stacks));
         known.then(|| Measure { value: self.doing.of(all), samples: self.doing.samples })
+    }
+
+    /// Share of the lost time in which the main thread waits for what nobody of the job owes it: a time, events, input.
+    pub fn by_choice(&self) -> f64 {
+        let chosen = self.doing.of(&[Doing::Sleep, Doing::Events]);
+        // A read of a pipe, or a poll, that no module of the library asked for.
+        let polls = self.main.is_some_and(doing::polls);
+        let asked = |s: &&Sampled| match s.doing {
+            Doing::Data => frames::wait(&s.frames).is_none(),
+            Doing::NativeWait => polls,
+            _ => false,
+        };
+        let all: f64 = self.sampled.iter().map(|s| s.counts(&self.weight)).sum();
+        let asked: f64 = self.sampled.iter().filter(asked).map(|s| s.counts(&self.weight)).sum();
+        if self.doing.by_stacks && all > 0.0 { chosen + asked / all } else { chosen }
     }
 
     /// The workers that did most in the lost time.

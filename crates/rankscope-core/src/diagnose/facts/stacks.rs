@@ -9,6 +9,8 @@ use super::frames;
 
 pub struct Sampled<'a> {
     pub slot: usize,
+    /// How much it counts beside its slot's weight.
+    pub factor: f64,
     /// Leaf first; a leaf that was torn is left out.
     pub frames: Vec<&'a Frame>,
     pub doing: Doing,
@@ -22,9 +24,15 @@ pub fn of_main<'a>(seen: &'a Observations, pid: u32, main: Option<&Thread>, grid
         let slot = grid.slot(sample.at_s)?;
         let frames = frames_of(seen, sample.stack, sample.torn_leaf)?;
         let doing = doing::of_sample(sample, &frames, Os::of(main, slot), sleeps);
-        Some(Sampled { slot, frames, doing })
+        Some(Sampled { slot, factor: 1.0, frames, doing })
     });
     sampled.collect()
+}
+
+impl Sampled<'_> {
+    pub fn counts(&self, weight: &[f64]) -> f64 {
+        weight[self.slot] * self.factor
+    }
 }
 
 fn frames_of(seen: &Observations, stack: u32, torn_leaf: bool) -> Option<Vec<&Frame>> {
@@ -57,16 +65,16 @@ fn key(frame: &Frame) -> Key<'_> {
 
 /// Only samples in which the thread did one of `doing`.
 pub fn hot<'a>(sampled: &[Sampled<'a>], weight: &[f64], doing: &[Doing]) -> Option<Hot<'a>> {
-    let all: f64 = sampled.iter().map(|s| weight[s.slot]).sum();
+    let all: f64 = sampled.iter().map(|s| s.counts(weight)).sum();
     let mut inside: Vec<&Sampled<'a>> =
-        sampled.iter().filter(|s| doing.contains(&s.doing) && weight[s.slot] > 0.0).collect();
-    let wanted: f64 = inside.iter().map(|s| weight[s.slot]).sum::<f64>() * GO_DEEPER;
+        sampled.iter().filter(|s| doing.contains(&s.doing) && s.counts(weight) > 0.0).collect();
+    let wanted: f64 = inside.iter().map(|s| s.counts(weight)).sum::<f64>() * GO_DEEPER;
     let mut depth = 0;
     loop {
         let mut by_key: HashMap<Key, f64> = HashMap::new();
         for s in &inside {
             if let Some(frame) = from_root(s, depth) {
-                *by_key.entry(key(frame)).or_default() += weight[s.slot];
+                *by_key.entry(key(frame)).or_default() += s.counts(weight);
             }
         }
         // By name where two weigh the same, so that the answer is always one.
@@ -78,7 +86,7 @@ pub fn hot<'a>(sampled: &[Sampled<'a>], weight: &[f64], doing: &[Doing]) -> Opti
     let frame = heaviest(&inside, weight, depth.checked_sub(1)?)?;
     let callers = (0..depth - 1).rev().filter_map(|d| heaviest(&inside, weight, d));
     let caller = callers.clone().find(|c| c.file != frame.file).or(callers.clone().next());
-    let share = inside.iter().map(|s| weight[s.slot]).sum::<f64>() / all;
+    let share = inside.iter().map(|s| s.counts(weight)).sum::<f64>() / all;
     Some(Hot { frame, caller, share })
 }
 
@@ -91,7 +99,7 @@ fn heaviest<'a>(inside: &[&Sampled<'a>], weight: &[f64], depth: usize) -> Option
     let mut lines: HashMap<u32, (f64, &'a Frame)> = HashMap::new();
     for s in inside {
         if let Some(frame) = from_root(s, depth) {
-            lines.entry(frame.line).or_insert((0.0, frame)).0 += weight[s.slot];
+            lines.entry(frame.line).or_insert((0.0, frame)).0 += s.counts(weight);
         }
     }
     lines.into_iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(&a.0))).map(|(_, (_, frame))| frame)
@@ -99,9 +107,9 @@ fn heaviest<'a>(inside: &[&Sampled<'a>], weight: &[f64], depth: usize) -> Option
 
 /// The heaviest stacks; calls of the same functions are one, at the line where most time went.
 pub fn top<'a>(sampled: &[Sampled<'a>], weight: &[f64], most: usize) -> Vec<(Vec<&'a Frame>, f64)> {
-    let all: f64 = sampled.iter().map(|s| weight[s.slot]).sum();
+    let all: f64 = sampled.iter().map(|s| s.counts(weight)).sum();
     let mut groups: HashMap<Vec<Key>, Vec<&Sampled<'a>>> = HashMap::new();
-    for s in sampled.iter().filter(|s| weight[s.slot] > 0.0) {
+    for s in sampled.iter().filter(|s| s.counts(weight) > 0.0) {
         groups.entry(s.frames.iter().map(|f| key(f)).collect()).or_default().push(s);
     }
     let mut top: Vec<(Vec<&Frame>, f64)> = groups
@@ -109,7 +117,7 @@ pub fn top<'a>(sampled: &[Sampled<'a>], weight: &[f64], most: usize) -> Vec<(Vec
         .map(|inside| {
             let depth = inside.first().map_or(0, |s| s.frames.len());
             let frames = (0..depth).rev().filter_map(|d| heaviest(&inside, weight, d)).collect();
-            (frames, inside.iter().map(|s| weight[s.slot]).sum::<f64>() / all)
+            (frames, inside.iter().map(|s| s.counts(weight)).sum::<f64>() / all)
         })
         .collect();
     top.sort_by(|a, b| {

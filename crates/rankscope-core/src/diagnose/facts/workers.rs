@@ -7,8 +7,8 @@ use super::super::thresholds as t;
 use super::doing::{Doing, Os, of_slot, sleeps_in};
 use super::shares::Shares;
 
-/// Born within so many seconds of each other: one loader's.
-const TOGETHER_S: f64 = 2.0;
+/// Born within so many seconds of the one before: one loader's.
+const TOGETHER_S: f64 = 0.5;
 
 pub struct Group<'a> {
     pub born_s: f64,

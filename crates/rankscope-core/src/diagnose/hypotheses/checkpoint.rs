@@ -72,30 +72,35 @@ struct Written {
     concentrated: f64,
 }
 
-/// Slots in which much is written, and those right after them in which the thread still waits for the disk.
+/// Stretches of slots in which much is written, and of those right after them in which the thread still waits for the
+/// disk. One counts if most of it is lost.
 fn written(facts: &Facts) -> Option<Written> {
     let rank = facts.rank()?;
     let process = rank.process?;
+    let rate = |slot: usize| at(&process.written, slot).unwrap_or(0.0);
     let waits = |slot: usize| rank.main.is_some_and(|t| t.state.get(slot) == Some(&Some('D')));
-    let (mut inside, mut megabytes, mut all) = (vec![false; facts.grid.slots], 0.0, 0.0);
-    let mut known = false;
-    for slot in 0..facts.grid.slots {
-        let before = slot > 0 && inside[slot - 1];
-        let Some(rate) = at(&process.written, slot) else { continue };
-        known = true;
-        all += rate * facts.grid.seconds;
-        inside[slot] = rate >= t::WRITING && rank.weight[slot] > 0.0 || before && waits(slot);
-        if inside[slot] && rank.weight[slot] >= 0.5 {
-            megabytes += rate * facts.grid.seconds;
+    average((0..facts.grid.slots).filter_map(|s| Some((1.0, at(&process.written, s)?))))?;
+    let all: f64 = (0..facts.grid.slots).map(|slot| rate(slot) * facts.grid.seconds).sum();
+    let (mut inside, mut megabytes, mut slots) = (vec![false; facts.grid.slots], 0.0, 0);
+    let mut slot = 0;
+    while slot < facts.grid.slots {
+        let from = slot;
+        while slot < facts.grid.slots && (rate(slot) >= t::WRITING || slot > from && waits(slot)) {
+            slot += 1;
         }
+        let lost: f64 = rank.weight[from..slot].iter().sum();
+        if slot > from && lost >= 0.5 * (slot - from) as f64 {
+            inside[from..slot].fill(true);
+            megabytes += (from..slot).map(|s| rate(s) * facts.grid.seconds).sum::<f64>();
+            slots += slot - from;
+        }
+        slot = slot.max(from + 1);
     }
     let share = average(rank.weight.iter().zip(&inside).map(|(&w, &i)| (w, if i { 1.0 } else { 0.0 })));
-    let seconds = inside.iter().zip(&rank.weight).filter(|(i, w)| **i && **w >= 0.5).count() as f64
-        * facts.grid.seconds;
-    known.then(|| Written {
+    Some(Written {
         megabytes,
         share: share.map_or(0.0, |m| m.value),
-        seconds,
+        seconds: slots as f64 * facts.grid.seconds,
         concentrated: if all > 0.0 { megabytes / all } else { 0.0 },
     })
 }

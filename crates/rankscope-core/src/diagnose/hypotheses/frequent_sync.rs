@@ -6,7 +6,7 @@ use super::super::facts::stacks;
 use super::super::series::Measure;
 use super::super::thresholds as t;
 use super::case::{Case, percent};
-use super::launch_bound::between_kernels;
+use super::launch_bound::{between_kernels, heaviest_line};
 
 const WAITS: &[Doing] = &[Doing::NativeWait, Doing::Native];
 
@@ -28,8 +28,14 @@ pub fn judge(facts: &Facts) -> Case {
     let waits = case.at_least("main_thread.waits_for_the_gpu_at_one_place_share", seen(share), t::SYNC_SHARE);
     // The thread waits as long as the GPU works, and works while it waits.
     let apart = used.map(|u| (share - u.value).abs());
-    let fits = case.below("main_thread.wait_share_less_gpu_used_share", apart.and_then(seen), 0.25);
-    case.all(&[gaps, could, waits, fits]);
+    let fits = case.below("main_thread.wait_share_less_gpu_used_share", apart.and_then(seen), t::SYNC_FITS);
+    // Work in one place would keep the GPU waiting without the sync as well.
+    let spread = case.below(
+        "main_thread.share_of_its_heaviest_line_of_python",
+        heaviest_line(facts, &[Doing::Python]),
+        t::LAUNCH_SPREAD,
+    );
+    case.all(&[gaps, could, waits, fits, spread]);
     let prepares = [Doing::Python, Doing::Native, Doing::OnCpu, Doing::NativeWait];
     case.explains(rank.doing.of(&prepares), facts);
     case.reason = match &place {

@@ -91,7 +91,7 @@ fn limited<'a>(facts: &Facts<'a>, index: usize) -> Option<Limited<'a>> {
         }
     }
     let max = gpu.max_sm_clock.map(f64::from).filter(|m| *m > 0.0);
-    let clock = average(slots().filter_map(|s| Some((1.0, (at(&gpu.sm_clock, s)? / max?).min(1.0)))));
+    let clock = average(slots().filter_map(|s| Some((1.0, (at(&gpu.sm_clock, s)? / max?).clamp(0.0, 1.0)))));
     let limits = events.limits();
     // Reasons overlap: the most frequent one, not their sum.
     let share = limits.iter().map(|(_, share)| share / 100.0).fold(0.0, f64::max);

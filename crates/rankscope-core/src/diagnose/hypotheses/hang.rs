@@ -6,6 +6,7 @@ use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
 use super::super::facts::frames;
 use super::super::facts::rank::RankFacts;
+use super::super::observations::Gpu;
 use super::super::series::{Measure, average, quantile, values};
 use super::super::thresholds as t;
 use super::case::Case;
@@ -78,27 +79,33 @@ fn frozen(facts: &Facts) -> Option<Frozen> {
     if facts.ranks.iter().any(|r| r.process.is_some_and(|p| p.stopped)) {
         return Some(Frozen::Stopped);
     }
-    if !facts.seen.gpus.is_empty()
-        && facts.seen.gpus.iter().all(|gpu| {
-            let watts: Vec<f64> = values(&gpu.power).collect();
-            let used = quantile(values(&gpu.utilization).collect(), 0.05);
-            let flat =
-                quantile(watts.clone(), 0.95).zip(quantile(watts.clone(), 0.05)).zip(quantile(watts, 0.5));
-            let limit = gpu.power_limit.map(f64::from);
-            let works =
-                average(values(&gpu.memory_controller).map(|v| (1.0, v))).is_some_and(|m| m.value >= 5.0);
-            used.is_some_and(|u| u >= 95.0)
-                && !works
-                && flat.is_some_and(|((high, low), middle)| high - low <= t::FLAT_POWER * middle)
-                && flat.zip(limit).is_some_and(|((_, middle), limit)| middle <= t::SPIN_POWER * limit)
-        })
-    {
+    let in_company = facts.ranks.len() > 1 || facts.seen.ranks.iter().any(|r| r.rank.is_some_and(|n| n > 0));
+    if in_company && !facts.seen.gpus.is_empty() && facts.seen.gpus.iter().all(spins) {
         return Some(Frozen::Spinning);
     }
-    let asleep =
-        facts.machine.cpu_all.is_some_and(|c| c.value < t::ASLEEP_CORES.max(0.02 * facts.ranks.len() as f64));
-    let chosen = |r: &RankFacts| r.doing.of(&[Doing::Sleep, Doing::Events, Doing::Disk]) > 0.5;
+    // A GPU that works is what a main thread that sleeps waits for.
+    let idle = facts.ranks.iter().all(|r| r.lost.map_or(r.gpus.is_empty(), |lost| lost.value >= t::ALL_LOST));
+    let asleep = idle
+        && facts
+            .machine
+            .cpu_all
+            .is_some_and(|c| c.value < t::ASLEEP_CORES.max(0.02 * facts.ranks.len() as f64));
+    let chosen = |r: &RankFacts| r.by_choice() + r.doing.of(&[Doing::Disk]) > 0.5;
     (asleep && !facts.ranks.is_empty() && !facts.ranks.iter().any(chosen)).then_some(Frozen::Asleep)
+}
+
+/// A kernel that waits for another rank: every reading shows full utilisation, at one low power, with memory at rest. One
+/// dip, as at a batch's end, is work.
+fn spins(gpu: &Gpu) -> bool {
+    let watts: Vec<f64> = values(&gpu.power).collect();
+    let least_used = values(&gpu.utilization).reduce(f64::min);
+    let flat = quantile(watts.clone(), 1.0).zip(quantile(watts.clone(), 0.0)).zip(quantile(watts, 0.5));
+    let limit = gpu.power_limit.map(f64::from);
+    let works = average(values(&gpu.memory_controller).map(|v| (1.0, v))).is_some_and(|m| m.value >= 5.0);
+    least_used.is_some_and(|u| u >= 95.0)
+        && !works
+        && flat.is_some_and(|((high, low), middle)| high - low <= t::FLAT_POWER * middle)
+        && flat.zip(limit).is_some_and(|((_, middle), limit)| middle <= t::SPIN_POWER * limit)
 }
 
 /// Share of the samples with the one stack that was seen most. Without stacks: of slots in the same kernel wait.

@@ -79,6 +79,6 @@ fn iterating(facts: &Facts) -> Option<Measure> {
         rank.sampled
             .iter()
             .filter(|s| ON_CPU.contains(&s.doing))
-            .map(|s| (rank.weight[s.slot], if frames::iterates(&s.frames) { 1.0 } else { 0.0 })),
+            .map(|s| (s.counts(&rank.weight), if frames::iterates(&s.frames) { 1.0 } else { 0.0 })),
     )
 }

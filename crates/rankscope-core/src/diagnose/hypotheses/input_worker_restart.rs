@@ -53,10 +53,10 @@ fn starting(facts: &Facts) -> Option<Measure> {
         |doing: Doing| matches!(doing, Doing::Data | Doing::Spawn | Doing::Child | Doing::NativeWait);
     let (mut inside, mut all, mut samples) = (0.0, 0.0, 0);
     for s in &rank.sampled {
-        all += rank.weight[s.slot];
+        all += s.counts(&rank.weight);
         samples += 1;
         if s.doing == Doing::Spawn || starts(s.doing) && young(s.slot) {
-            inside += rank.weight[s.slot];
+            inside += s.counts(&rank.weight);
         }
     }
     (all > 0.0).then(|| Measure { value: inside / all, samples })

@@ -5,7 +5,7 @@ use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
 use super::super::facts::frames;
 use super::super::facts::stacks::Sampled;
-use super::super::series::{Measure, average};
+use super::super::series::{Measure, at, average};
 use super::super::thresholds as t;
 use super::case::{Case, either, percent};
 
@@ -64,24 +64,37 @@ pub fn judge(facts: &Facts) -> Case {
     case
 }
 
-/// Lost time in which the main thread was on a CPU before the last write to a cache: compiling lasted no longer.
+/// Lost time in which the main thread was on a CPU before the last write to a cache, as far as it was more so than after
+/// it: what goes on as before was no compiling.
 fn until_last_write(facts: &Facts) -> Option<Measure> {
     let rank = facts.rank()?;
     let writes =
         facts.seen.caches.iter().filter(|c| c.written_in_window > 0).filter_map(|c| c.newest_write_s);
     let last = writes.filter(|s| s.is_finite()).reduce(f64::max)?;
-    if rank.doing.by_stacks {
-        let inside = |s: &Sampled| {
-            let at = s.slot as f64 * facts.grid.seconds;
-            if at <= last && ON_CPU.contains(&s.doing) { 1.0 } else { 0.0 }
-        };
-        return average(rank.sampled.iter().map(|s| (rank.weight[s.slot], inside(s))));
-    }
-    let main = rank.main?;
-    average(rank.weight.iter().enumerate().filter_map(|(slot, &w)| {
-        let on_cpu = super::super::series::at(&main.on_cpu, slot)?;
-        Some((w, if slot as f64 * facts.grid.seconds <= last { on_cpu.clamp(0.0, 1.0) } else { 0.0 }))
-    }))
+    // The write itself is in the slot in which compiling ends.
+    let split = ((last / facts.grid.seconds).max(0.0) as usize + 1).min(facts.grid.slots);
+    let on_cpu: Vec<(usize, f64)> = if rank.doing.by_stacks {
+        let ran = |s: &Sampled| if ON_CPU.contains(&s.doing) { 1.0 } else { 0.0 };
+        rank.sampled.iter().map(|s| (s.slot, s.factor * ran(s))).collect()
+    } else {
+        let main = rank.main?;
+        let share = |slot| Some((slot, at(&main.on_cpu, slot)?.clamp(0.0, 1.0)));
+        (0..facts.grid.slots).filter_map(share).collect()
+    };
+    // Cores lost to it, on average, before and after.
+    let cores = |slots: std::ops::Range<usize>| {
+        average(
+            on_cpu
+                .iter()
+                .filter(|(slot, _)| slots.contains(slot))
+                .map(|&(slot, ran)| (1.0, ran * rank.weight[slot])),
+        )
+    };
+    let before = cores(0..split)?;
+    let after = cores(split..facts.grid.slots).map_or(0.0, |m| m.value);
+    let lost: f64 = rank.weight.iter().sum();
+    let more = (before.value - after).max(0.0) * split as f64 / lost;
+    (lost > 0.0).then_some(Measure { value: more.min(1.0), samples: before.samples })
 }
 
 /// `None`: no native frames are seen at all, so that their absence says nothing.
@@ -89,7 +102,7 @@ fn inside_compiler(facts: &Facts) -> Option<Measure> {
     let rank = facts.rank()?;
     let native = rank.sampled.iter().any(|s| s.frames.iter().any(|f| f.file.contains(".so")));
     let inside = |s: &Sampled| if frames::compiles(&s.frames) { 1.0 } else { 0.0 };
-    average(rank.sampled.iter().map(|s| (rank.weight[s.slot], inside(s)))).filter(|_| native)
+    average(rank.sampled.iter().map(|s| (s.counts(&rank.weight), inside(s)))).filter(|_| native)
 }
 
 fn at_its_limit(cache: &crate::diagnose::observations::Cache) -> bool {

@@ -2,9 +2,10 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
-use super::super::series::{Measure, average, weighted};
+use super::super::series::{Measure, average, mean};
 use super::super::thresholds as t;
 use super::case::{Case, percent};
+use super::ranks;
 
 const ON_CPU: &[Doing] = &[Doing::Python, Doing::Native, Doing::OnCpu];
 
@@ -15,15 +16,19 @@ pub fn judge(facts: &Facts) -> Case {
         return case;
     };
     let gaps = case.at_least("gpu.lost_between_kernels_share", between_kernels(facts), 0.5);
+    // Between the gaps: what readings that take in both show is less.
     let power = average(rank.gpus.iter().filter_map(|&g| {
         let gpu = &facts.seen.gpus[g];
-        let busy: Vec<f64> = rank.weight.iter().map(|w| 1.0 - w).collect();
         let limit = gpu.power_limit.map(f64::from).filter(|l| *l > 0.0)?;
-        Some((1.0, weighted(&gpu.power, &busy)?.value / limit))
+        let used = 1.0 - rank.lost?.value;
+        let full = ranks::power_of_work(gpu).map(|(_, full)| full);
+        let full = full.or_else(|| Some(mean(&gpu.power)?.value / used)).filter(|_| used > 0.0)?;
+        Some((1.0, full / limit))
     }));
     let weak = case.below("gpu.power_share_of_limit_while_busy", power, t::LAUNCH_POWER);
     let on_cpu = case.at_least("main_thread.on_cpu_share", rank.share(ON_CPU), 0.7);
-    let spread = case.below("main_thread.share_of_its_heaviest_line", heaviest_line(facts), t::LAUNCH_SPREAD);
+    let spread =
+        case.below("main_thread.share_of_its_heaviest_line", heaviest_line(facts, ON_CPU), t::LAUNCH_SPREAD);
     case.all(&[gaps, weak, on_cpu, spread]);
     case.explains(rank.doing.of(ON_CPU), facts);
     let gap = between_kernels(facts).map_or(0.0, |m| m.value);
@@ -54,14 +59,17 @@ pub fn between_kernels(facts: &Facts) -> Option<Measure> {
     Some(Measure { value: (1.0 - idle.value / lost.value).clamp(0.0, 1.0), samples: lost.samples })
 }
 
-fn heaviest_line(facts: &Facts) -> Option<Measure> {
+/// Of the lost time: the line of the program with most of it, among samples that did one of `kinds`.
+pub fn heaviest_line(facts: &Facts, kinds: &[Doing]) -> Option<Measure> {
     let rank = facts.rank().filter(|r| r.doing.by_stacks)?;
     let mut lines: std::collections::HashMap<(&str, u32), f64> = std::collections::HashMap::new();
     let mut all = 0.0;
     for s in &rank.sampled {
         let Some(leaf) = s.frames.first() else { continue };
-        *lines.entry((&leaf.file, leaf.line)).or_default() += rank.weight[s.slot];
-        all += rank.weight[s.slot];
+        if kinds.contains(&s.doing) {
+            *lines.entry((&leaf.file, leaf.line)).or_default() += s.counts(&rank.weight);
+        }
+        all += s.counts(&rank.weight);
     }
     let most = lines.into_values().fold(0.0, f64::max);
     (all > 0.0).then(|| Measure { value: most / all, samples: rank.sampled.len() as u64 })

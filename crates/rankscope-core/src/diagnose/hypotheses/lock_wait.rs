@@ -3,7 +3,6 @@
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
 use super::super::facts::stacks;
-use super::super::series::Measure;
 use super::super::thresholds as t;
 use super::case::{Case, percent};
 
@@ -16,12 +15,7 @@ pub fn judge(facts: &Facts) -> Case {
     let kinds: &[Doing] = if native { &[Doing::Lock, Doing::NativeWait] } else { &[Doing::Lock] };
     let waits = rank.and_then(|r| r.share(kinds));
     let held = case.at_least("main_thread.waits_for_a_lock_share", waits, t::MAIN_SHARE);
-    let works = case.at_least(
-        "container.cpu_cores",
-        facts.machine.cpu_all.or(Some(Measure { value: 1.0, samples: 0 })),
-        t::ASLEEP_CORES,
-    );
-    case.all(&[held, works]);
+    case.all(&[held]);
     case.explains(waits.map_or(0.0, |m| m.value), facts);
     let place = rank.and_then(|r| stacks::hot(&r.sampled, &r.weight, kinds));
     let place = place.map(|hot| format!(" in {}", super::super::words::place(&hot))).unwrap_or_default();

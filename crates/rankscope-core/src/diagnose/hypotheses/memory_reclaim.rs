@@ -3,7 +3,7 @@
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
 use super::super::thresholds as t;
-use super::case::{Case, either};
+use super::case::{Case, either, percent};
 
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("memory_reclaim", facts);
@@ -33,19 +33,25 @@ pub fn judge(facts: &Facts) -> Case {
     }
     let pressure = machine.memory_pressure.map_or(0.0, |m| m.value / 100.0);
     let disk = facts.rank().map_or(0.0, |r| r.doing.of(&[Doing::Disk]));
-    case.explains(if by_faults == Some(true) { pressure.max(disk) } else { pressure }, facts);
+    // Pages that come back from a fast disk cost CPU time, which no pressure shows.
+    let faulting = machine.major_faults.map_or(0.0, |m| (m.value * t::FAULT_S).min(1.0));
+    let stalled = if by_faults == Some(true) { pressure.max(disk).max(faulting) } else { pressure };
+    case.explains(stalled, facts);
     let limit =
         facts.seen.container.memory_limit.map(|mb| format!(" of {:.1} GB", mb / 1000.0)).unwrap_or_default();
     case.reason = match case.holds {
         super::case::Holds::No => format!("memory isn't short (pressure {:.1} %)", pressure * 100.0),
-        _ if throttled => format!(
-            "above memory.high, everybody waited for memory in {:.0} % of that time",
-            pressure * 100.0
-        ),
-        _ => format!(
-            "at the memory limit{limit}, everybody waited for memory in {:.0} % of that time; {come_back:.0} pages a second were read again",
-            pressure * 100.0
-        ),
+        _ => {
+            let place = if throttled {
+                "above memory.high".to_owned()
+            } else {
+                format!("at the memory limit{limit}")
+            };
+            format!(
+                "{place}, the job waited for memory in about {} of that time; {come_back:.0} pages a second were read again",
+                percent(case.share)
+            )
+        }
     };
     case.remedy("raise the container's memory limit", "what was just dropped is read again");
     case.remedy("fewer loader workers, a smaller cache or prefetch_factor", "each holds memory of its own");

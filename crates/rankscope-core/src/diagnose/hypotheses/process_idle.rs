@@ -2,6 +2,7 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
+use super::super::series::Measure;
 use super::super::thresholds as t;
 use super::case::Case;
 
@@ -10,11 +11,15 @@ pub fn judge(facts: &Facts) -> Case {
     let asleep =
         case.below("container.cpu_cores", facts.machine.cpu_all, t::ASLEEP_CORES.max(0.02 * ranks(facts)));
     let rank = facts.rank();
-    let by_choice = rank.and_then(|r| r.share(&[Doing::Sleep, Doing::Events]));
+    let by_choice = rank.filter(|r| r.doing.known());
+    let by_choice = by_choice.map(|r| Measure { value: r.by_choice(), samples: r.doing.samples });
     let by_choice = case.at_least("main_thread.sleeps_or_waits_for_events", by_choice, 0.9);
     let lost = rank.and_then(|r| r.lost);
-    let idle =
-        if facts.seen.gpus.is_empty() { Some(true) } else { case.at_least("gpu.lost_share", lost, 0.95) };
+    let idle = if facts.seen.gpus.is_empty() {
+        Some(true)
+    } else {
+        case.at_least("gpu.lost_share", lost, t::ALL_LOST)
+    };
     case.all(&[asleep, by_choice, idle.or(Some(true))]);
     let cores = facts.machine.cpu_all.map_or(0.0, |m| m.value);
     let slept = rank.map_or(0.0, |r| r.doing.of(&[Doing::Sleep]));

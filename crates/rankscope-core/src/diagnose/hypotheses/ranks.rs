@@ -3,7 +3,8 @@
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
 use super::super::facts::rank::RankFacts;
-use super::super::series::quantile;
+use super::super::observations::Gpu;
+use super::super::series::{at, average, mean, quantile};
 use super::super::thresholds as t;
 
 /// Waits that another rank can be the reason of, where there is more than one.
@@ -11,14 +12,44 @@ const WAITS: &[Doing] = &[Doing::NativeWait, Doing::Lock, Doing::Socket];
 
 /// Share of the window in which the rank waited for others: by its GPU's phases; where these show none, by its main
 /// thread.
-pub fn waits(rank: &RankFacts) -> Option<f64> {
-    let by_gpu = rank.collective.filter(|share| *share > 0.0);
+pub fn waits(facts: &Facts, rank: &RankFacts) -> Option<f64> {
+    let by_gpu = rank.collective.filter(|share| *share > 0.0).or_else(|| by_power(facts, rank));
     let lost = rank.lost.map_or(1.0, |m| m.value);
-    let by_thread = rank.doing.known().then(|| lost * rank.doing.of(WAITS));
+    // The little that a healthy rank loses is nobody's fault.
+    let by_thread = (rank.doing.known() && lost >= t::HEALTHY_LOST).then(|| lost * rank.doing.of(WAITS));
     match (by_gpu, by_thread) {
         (Some(a), Some(b)) => Some((a + b).min(1.0)),
         (a, b) => a.or(b).or(rank.collective),
     }
+}
+
+/// Collectives shorter than a reading leave full utilisation at a middling power. Where one rank loses much more than
+/// the others, these must wait for it, and the power that each unit of its utilisation takes says how much of theirs is
+/// work.
+fn by_power(facts: &Facts, rank: &RankFacts) -> Option<f64> {
+    let lost = |r: &RankFacts| r.lost.map(|m| m.value);
+    let most = facts.ranks.iter().filter_map(lost).fold(0.0, f64::max);
+    let mine = lost(rank).filter(|mine| most - mine >= t::LOSES_MORE)?;
+    let late = facts.ranks.iter().find(|r| lost(r) == Some(most)).and_then(|r| r.gpus.first())?;
+    let (idle, full) = power_of_work(&facts.seen.gpus[*late])?;
+    let watts =
+        average(rank.gpus.iter().filter_map(|&g| Some((1.0, mean(&facts.seen.gpus[g].power)?.value))))?;
+    let used = 1.0 - mine;
+    let works = ((watts.value - idle) / (full - idle)).clamp(0.0, 1.0);
+    (used > 0.0 && works / used < t::WORKS_FOR_ITS_USE).then_some(used - works)
+}
+
+/// Watts at no and at full utilisation: the line through a GPU's readings.
+pub fn power_of_work(gpu: &Gpu) -> Option<(f64, f64)> {
+    let points =
+        || (0..gpu.power.len()).filter_map(|s| Some((at(&gpu.utilization, s)? / 100.0, at(&gpu.power, s)?)));
+    let used = average(points().map(|(u, _)| (1.0, u)))?.value;
+    let watts = average(points().map(|(_, w)| (1.0, w)))?.value;
+    let spread = average(points().map(|(u, _)| (1.0, (u - used).powi(2))))?.value;
+    let both = average(points().map(|(u, w)| (1.0, (u - used) * (w - watts))))?.value;
+    // Readings that are all alike carry no line.
+    let slope = both / spread;
+    (spread >= 0.002 && slope > 0.0).then_some((watts - slope * used, watts + slope * (1.0 - used)))
 }
 
 pub struct Late {
@@ -31,7 +62,7 @@ pub struct Late {
 /// The rank that waits least; late only if it waits much less than the others.
 pub fn least_waiting(facts: &Facts) -> Option<Late> {
     let waits: Vec<(usize, f64)> =
-        facts.ranks.iter().enumerate().filter_map(|(i, r)| Some((i, waits(r)?))).collect();
+        facts.ranks.iter().enumerate().filter_map(|(i, r)| Some((i, waits(facts, r)?))).collect();
     if waits.len() < 2 {
         return None;
     }
@@ -47,6 +78,6 @@ pub fn late(facts: &Facts) -> Option<Late> {
 
 /// Mean over the ranks.
 pub fn waits_on_average(facts: &Facts) -> Option<f64> {
-    let waits: Vec<f64> = facts.ranks.iter().filter_map(waits).collect();
+    let waits: Vec<f64> = facts.ranks.iter().filter_map(|r| waits(facts, r)).collect();
     (!waits.is_empty()).then(|| waits.iter().sum::<f64>() / waits.len() as f64)
 }

@@ -67,7 +67,7 @@ impl Levels {
             slots.filter_map(|s| at(&gpu.power, s)).collect()
         };
         let (idle, high) = (watts_where(&|u| u < t::IDLE_CUT), watts_where(&|u| u >= t::HIGH_UTILIZATION));
-        if idle.is_empty() && high.is_empty() {
+        if values(&gpu.power).next().is_none() {
             self.missing.push(format!(
                 "{}: no power, so that waiting at full utilisation looks like work",
                 gpu.label
