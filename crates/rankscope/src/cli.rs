@@ -218,6 +218,9 @@ pub struct DiagnoseArgs {
     /// Seconds to look at, 1 to 86400; default: 60 of a live job, and all that was recorded
     #[arg(long, env = "RANKSCOPE_DURATION", value_parser = duration, value_name = "SECONDS")]
     pub duration: Option<f64>,
+    /// Write it as a page too, with the window drawn: GPUs, main thread, CPU against its limit
+    #[arg(long, env = "RANKSCOPE_HTML", value_name = "FILE.html")]
+    pub html: Option<PathBuf>,
     /// Write a flame graph (SVG) of the ranks' main threads, and of their GPUs' idle time
     #[arg(long, env = "RANKSCOPE_FLAMEGRAPH", value_name = "FILE")]
     pub flamegraph: Option<PathBuf>,

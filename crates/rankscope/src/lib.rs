@@ -93,6 +93,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             pid: args.pid,
             run: args.run,
             duration: args.duration.map(Duration::from_secs_f64),
+            html: args.html,
             flamegraph: args.flamegraph,
             speedscope: args.speedscope,
             observations: args.observations,

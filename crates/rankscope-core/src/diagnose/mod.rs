@@ -12,6 +12,7 @@ pub mod flamegraph;
 mod hypotheses;
 pub mod interpreter;
 pub mod observations;
+pub mod page;
 mod phases;
 pub mod profile;
 pub mod refusal;
@@ -28,7 +29,7 @@ use facts::stacks::{self, Sampled};
 use facts::{Facts, frames};
 use findings::{Diagnosis, Hypothesis, Overhead, Remedy, TopStack, Verdict};
 use observations::{Frame, Observations};
-pub use words::ladder;
+pub use words::{cost, ladder};
 
 /// Remedies that a catalogue knows for a stack (leaf first) that takes this share of all time. They add advice, never a
 /// verdict.

@@ -4,7 +4,7 @@ use super::facts::Facts;
 use super::facts::doing::Doing;
 use super::facts::frames;
 use super::facts::stacks::Hot;
-use super::findings::{Diagnosis, Remedy, Status};
+use super::findings::{Diagnosis, Overhead, Remedy, Status};
 use super::hypotheses::case::percent;
 use super::observations::Observations;
 
@@ -136,6 +136,22 @@ pub fn ladder(seen: &Observations, diagnosis: &Diagnosis) -> Vec<String> {
         lines.extend(wrapped(&format!("{}: {}{remedy}", missing.what, missing.reason), "Not seen: "));
     }
     lines
+}
+
+/// What looking cost; `None`: it was not live, and cost the job nothing.
+pub fn cost(overhead: &Overhead, window_s: f64) -> Option<String> {
+    let all = overhead.cpu_seconds.filter(|_| window_s > 0.0)?;
+    let percent = |seconds: f64| format!("{:.2} %", seconds / window_s * 100.0);
+    let parts = match (overhead.proc_cpu_seconds, overhead.stacks_cpu_seconds) {
+        (Some(proc), Some(stacks)) => {
+            format!(" (/proc and GPU {}, stacks {})", percent(proc), percent(stacks))
+        }
+        _ => String::new(),
+    };
+    Some(format!(
+        "rankscope itself used {} of one core for {window_s:.0} s{parts}; the job was never paused",
+        percent(all)
+    ))
 }
 
 fn remedy_lines(remedy: &Remedy) -> Vec<String> {

@@ -113,7 +113,7 @@ pub fn json(report: &Report) -> String {
         tracks: report.tracks.iter().map(track).collect(),
         charts: report.charts.iter().map(chart).collect(),
         marks: report.marks.iter().map(|m| json!([m.unix_ms, m.kind.as_str(), m.rank, clean(&m.words)])).collect(),
-        bands: report.bands.iter().map(|b| json!([b.rank, b.from_unix_ms, b.until_unix_ms, clean(&b.name)])).collect(),
+        bands: report.bands.iter().map(|b| json!([b.rank, b.from_unix_ms, b.until_unix_ms, clean(&b.name), b.lane])).collect(),
         training: report.training.iter().map(|m| OneMetric {
             name: clean(&m.name),
             times: m.points.iter().map(|p| p.0).collect(),

@@ -3,7 +3,7 @@
 use super::track::{self, Track};
 use super::{Band, Gone, Mark, Measured, Metric, Rank, Report, Run, Tone, Verdict, charts, sizing};
 use crate::ending::Reason;
-use crate::postmortem::{Postmortem, Recorded, examine};
+use crate::postmortem::{Postmortem, Recorded, duration, examine};
 
 /// Points of one metric of the training.
 const POINTS: usize = 600;
@@ -34,6 +34,7 @@ pub fn make(mut from: Material) -> Option<Report> {
     let ends =
         from.recorded.iter().map(|r| r.ending.as_ref().map_or(r.heartbeat_unix_ms, |e| e.ended_unix_ms));
     let last = from.tracks.iter().filter_map(|t| t.times.last().copied()).chain(ends).max()?;
+    let ended = last.max(started + 1);
     let verdict = verdict(examine(from.recorded)?);
     from.tracks.iter_mut().for_each(track::derive);
     track::share(&mut from.tracks);
@@ -46,8 +47,10 @@ pub fn make(mut from: Material) -> Option<Report> {
         source: from.source,
         version: from.version,
         verdict,
+        since: "started_at",
+        facts: vec![("fact_duration", duration(ended - started))],
         started_unix_ms: started,
-        ended_unix_ms: last.max(started + 1),
+        ended_unix_ms: ended,
         focus_unix_ms: None,
         charts: charts::charts(&from.tracks),
         ranks: from.ranks,
@@ -73,6 +76,7 @@ pub fn verdict(found: Postmortem) -> Verdict {
             Some(_) => Tone::Bad,
         },
         reason,
+        badge: None,
         sentence: found.verdict,
         enough: found.enough,
         advice: found.advice,

@@ -1,13 +1,13 @@
-//! What was recorded of a job → one page to look at. Decides nothing: the verdict is `postmortem`'s, and later
-//! `diagnose`'s; here it is only said first.
+//! What was recorded of a job → one page to look at. Decides nothing: the verdict is `postmortem`'s or `diagnose`'s; here it
+//! is only said first.
 //!
 //! ```text
 //! records, or a run on a server → Track, Metric, Mark … → Report → page::render → one HTML file
 //! ```
 //!
 //! Everything that is shown is in `Report`, plain structs that any command fills: `report` with all of it, `postmortem
-//! --html` with the minutes before an end; `tables` and `bands` are for what a diagnosis adds (its hypotheses, the phases
-//! of the training). `page` makes the shell, the verdict and the tables, `data` what the charts are drawn from, and
+//! --html` with the minutes before an end, `diagnose --html` (`diagnose/page.rs`) with what was seen in a window; `tables`
+//! are what a diagnosis adds (its hypotheses, what helps). `page` makes the shell, the verdict and the tables, `data` what the charts are drawn from, and
 //! `assets/` draws them. A text that comes from outside goes through `clean`, a text of ours stands in `words`.
 
 pub mod charts;
@@ -40,6 +40,10 @@ pub struct Report {
     pub source: String,
     pub version: String,
     pub verdict: Verdict,
+    /// How the first time is told, a text in `words` with `{time}`.
+    pub since: &'static str,
+    /// Said large under the verdict: a text in `words`, and its value.
+    pub facts: Vec<(&'static str, String)>,
     pub started_unix_ms: i64,
     /// The newest thing known.
     pub ended_unix_ms: i64,
@@ -80,6 +84,8 @@ pub struct Verdict {
     pub tone: Tone,
     /// `None`: no end yet.
     pub reason: Option<Reason>,
+    /// Stands in the reason's place: a text in `words`, and what fills in its `{name}`.
+    pub badge: Option<(&'static str, String)>,
     pub sentence: String,
     pub enough: Option<String>,
     pub advice: Vec<String>,
@@ -130,13 +136,15 @@ impl MarkKind {
     }
 }
 
-/// A stretch of time with a name: a phase of the training.
+/// A stretch of time with a name: a phase of the training, or of one of a rank's GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Band {
     pub rank: u32,
     pub from_unix_ms: i64,
     pub until_unix_ms: i64,
     pub name: String,
+    /// Bands of several GPUs lie one under the other.
+    pub lane: usize,
 }
 
 /// A metric that the training itself logged: time, value, step.
@@ -167,13 +175,16 @@ pub struct Gone {
     pub detail: String,
 }
 
-/// A table with a title of its own.
+/// Title and columns are texts in `words`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    pub title: String,
-    pub columns: Vec<String>,
-    pub rows: Vec<Vec<String>>,
+    pub title: &'static str,
+    pub columns: &'static [&'static str],
+    pub rows: Vec<Vec<Cell>>,
 }
+
+/// Lines of text.
+pub type Cell = Vec<String>;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::clean::{clean, html, json_in_html};
 use super::sizing::Sizing;
 use super::words::english;
-use super::{Report, Table, Tone, Verdict, data};
+use super::{Cell, Report, Table, Tone, Verdict, data};
 use crate::ending::Reason;
 use crate::postmortem::{MARGIN, MARGIN_AFTER_KILL, clock, duration, size};
 
@@ -82,7 +82,7 @@ fn text(key: &str, arguments: &[(&str, &str)]) -> String {
 }
 
 fn header(page: &mut String, report: &Report) {
-    let mut meta = vec![text("started_at", &[("time", &date(report.started_unix_ms))])];
+    let mut meta = vec![text(report.since, &[("time", &date(report.started_unix_ms))])];
     if !report.job.is_empty() {
         meta.push(text("job", &[("name", &report.job)]));
     }
@@ -115,7 +115,10 @@ fn verdict(page: &mut String, report: &Report) {
         Tone::Bad => "bad",
         Tone::Open => "open",
     };
-    let badge = text(&format!("reason_{}", told.reason.map_or("open", Reason::as_str)), &[]);
+    let badge = match &told.badge {
+        Some((key, name)) => text(key, &[("name", name)]),
+        None => text(&format!("reason_{}", told.reason.map_or("open", Reason::as_str)), &[]),
+    };
     put(
         page,
         format_args!(
@@ -133,8 +136,8 @@ fn verdict(page: &mut String, report: &Report) {
 }
 
 fn facts(page: &mut String, report: &Report) {
-    let mut all =
-        vec![("fact_duration", duration(report.ended_unix_ms - report.started_unix_ms), String::new())];
+    let mut all: Vec<(&str, String, String)> =
+        report.facts.iter().map(|(key, value)| (*key, value.clone(), String::new())).collect();
     for sizing in &report.sizing {
         let rank = (sizing.memory_rank.to_string(), sizing.ranks.to_string());
         if let Some(peak) = sizing.memory_peak {
@@ -239,14 +242,21 @@ fn body(rows: &[Vec<String>]) -> String {
 }
 
 fn own_table(page: &mut String, table: &Table) {
+    if table.rows.is_empty() {
+        return;
+    }
     let head: String =
-        table.columns.iter().map(|name| format!("<th scope=\"col\">{}</th>", html(name))).collect();
+        table.columns.iter().map(|key| format!("<th scope=\"col\">{}</th>", text(key, &[]))).collect();
+    let lines = |cell: &Cell| cell.iter().map(|line| html(line)).collect::<Vec<_>>().join("<br>");
+    let cells =
+        |row: &Vec<Cell>| row.iter().map(|cell| format!("<td>{}</td>", lines(cell))).collect::<String>();
+    let body: String = table.rows.iter().map(|row| format!("<tr>{}</tr>", cells(row))).collect();
     put(
         page,
         format_args!(
-            "<section><h2>{}</h2><div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>{}</tbody></table></div></section>\n",
-            html(&table.title),
-            body(&table.rows)
+            "<section id=\"{}\" class=\"own\"><h2>{}</h2><div class=\"scroll\" tabindex=\"0\"><table><thead><tr>{head}</tr></thead><tbody lang=\"en\">{body}</tbody></table></div></section>\n",
+            table.title,
+            text(table.title, &[])
         ),
     );
 }

@@ -29,7 +29,7 @@ fn evil() -> Report {
         source: text(),
         recorded: vec![recorded],
         marks: vec![Mark { unix_ms: 1, kind: MarkKind::Oom, rank: 0, words: text() }],
-        bands: vec![Band { rank: 0, from_unix_ms: 1, until_unix_ms: 2, name: text() }],
+        bands: vec![Band { rank: 0, from_unix_ms: 1, until_unix_ms: 2, name: text(), lane: 0 }],
         training: vec![Metric { name: text(), points: vec![(1, f64::NAN, 0)] }],
         measured: vec![measured],
         missing: vec![gone],
@@ -37,7 +37,8 @@ fn evil() -> Report {
         ..Material::default()
     })
     .unwrap();
-    report.tables = vec![Table { title: text(), columns: vec![text()], rows: vec![vec![text()]] }];
+    report.tables = vec![Table { title: "evidence", columns: &["value"], rows: vec![vec![vec![text()]]] }];
+    report.verdict.badge = Some(("badge_cause", text()));
     report
 }
 

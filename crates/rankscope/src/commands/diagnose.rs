@@ -11,7 +11,7 @@ use std::time::Duration;
 use rankscope_core::catalogue::FrameRef;
 use rankscope_core::diagnose::findings::{Diagnosis, Overhead};
 use rankscope_core::diagnose::observations::{Frame, Observations};
-use rankscope_core::diagnose::{diagnose as judge, ladder};
+use rankscope_core::diagnose::{cost, diagnose as judge, ladder};
 
 use super::{advise, exit};
 use crate::printer;
@@ -23,6 +23,8 @@ pub struct Config {
     pub run: Option<String>,
     /// `None`: a minute of a live job, and all that there is of another.
     pub duration: Option<Duration>,
+    /// The diagnosis as a page.
+    pub html: Option<PathBuf>,
     pub flamegraph: Option<PathBuf>,
     pub speedscope: Option<PathBuf>,
     /// Where what was seen goes.
@@ -63,7 +65,7 @@ pub fn diagnose(config: &Config) -> Result<u8, String> {
         false => printer::data(&text(&seen.observations, &diagnosis)),
     }
     // Only now: a file that can't be written takes nothing from what a minute of looking has found.
-    files::write(config, &seen.observations)?;
+    files::write(config, &seen, &diagnosis)?;
     if let Some(run) = seen.run.filter(|_| !config.no_mlflow) {
         deliver::send(run, &diagnosis.verdict.summary, json.as_bytes());
     }
@@ -74,24 +76,8 @@ const HEALTHY: &str = "healthy";
 
 fn text(seen: &Observations, diagnosis: &Diagnosis) -> String {
     let mut lines = ladder(seen, diagnosis);
-    lines.extend(cost(&diagnosis.overhead, seen.slots as f64 * seen.slot_seconds));
+    let cost = cost(&diagnosis.overhead, seen.slots as f64 * seen.slot_seconds);
+    lines.extend(cost.into_iter().flat_map(|line| [String::new(), line]));
     // Names of processes and functions are whatever somebody made them.
     lines.iter().map(|line| printer::visible(line)).collect::<Vec<_>>().join("\n")
-}
-
-/// What looking cost.
-fn cost(overhead: &Overhead, window_s: f64) -> Vec<String> {
-    let Some(all) = overhead.cpu_seconds.filter(|_| window_s > 0.0) else { return Vec::new() };
-    let percent = |seconds: f64| format!("{:.2} %", seconds / window_s * 100.0);
-    let parts = match (overhead.proc_cpu_seconds, overhead.stacks_cpu_seconds) {
-        (Some(proc), Some(stacks)) => {
-            format!(" (/proc and GPU {}, stacks {})", percent(proc), percent(stacks))
-        }
-        _ => String::new(),
-    };
-    let line = format!(
-        "rankscope itself used {} of one core for {window_s:.0} s{parts}; the job was never paused",
-        percent(all)
-    );
-    vec![String::new(), line]
 }

@@ -58,6 +58,7 @@ pub fn bands(reader: &Reader, recorded: &Recorded) -> rusqlite::Result<Result<Ve
             from_unix_ms,
             until_unix_ms,
             name,
+            lane: 0,
         }));
     };
     for event in &events {

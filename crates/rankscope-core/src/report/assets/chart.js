@@ -1,7 +1,9 @@
 // One chart: lines, bands, stacks and limits over the time that all charts share.
 
 const MARGIN = { left: 62, right: 14, top: 10, bottom: 22 };
-const FULL = new Set(["gpu_utilization", "gpu_memory", "node_cpu", "file_systems"]);
+const FULL = new Set(["gpu_utilization", "main_thread", "gpu_memory", "node_cpu", "file_systems"]);
+/** Names of phases that a legend has room for; each band says its own. */
+const MOST_NAMES = 12;
 let chartNumber = 0;
 
 class Chart {
@@ -11,6 +13,7 @@ class Chart {
     this.heading = element("h3", {});
     this.whose = element("p", { class: "whose" });
     this.legend = element("ul", { class: "legend" });
+    this.names = element("ul", { class: "legend phases" });
     this.plot = element("div", {
       class: "plot", tabindex: "0", role: "slider", "data-chart": id,
       "aria-valuemin": START, "aria-valuemax": END, "aria-orientation": "horizontal",
@@ -18,7 +21,7 @@ class Chart {
     });
     this.table = element("details", { class: "values" }, element("summary", {}));
     this.table.addEventListener("toggle", () => this.fillTable());
-    this.figure = element("figure", { class: "chart", id: "chart-" + id }, this.heading, this.whose, this.legend, this.plot, this.table);
+    this.figure = element("figure", { class: "chart", id: "chart-" + id }, this.heading, this.whose, this.legend, this.names, this.plot, this.table);
     pointing(this);
   }
 
@@ -183,14 +186,22 @@ class Chart {
   }
 
   phases() {
+    this.names.replaceChildren();
     if (!this.id.startsWith("gpu_") || !state.rank) return;
-    for (const [rank, from, until, name] of D.bands) {
-      if (rank !== state.rank.id || until < state.range[0] || from > state.range[1]) continue;
+    const own = D.bands.filter(([rank]) => rank === state.rank.id);
+    const lanes = own.reduce((most, [, , , , lane]) => Math.max(most, lane + 1), 1);
+    const height = (this.size.bottom - MARGIN.top) / lanes;
+    for (const [, from, until, name, lane] of own) {
+      if (until < state.range[0] || from > state.range[1]) continue;
       const band = shape("rect", {
         class: "phase", x: this.x(from), width: Math.max(0.5, this.x(until) - this.x(from)),
-        y: MARGIN.top, height: this.size.bottom - MARGIN.top, fill: phaseColour(name),
+        y: MARGIN.top + lane * height, height, fill: phaseColour(name),
       }, this.inside);
-      shape("title", {}, band).textContent = name;
+      shape("title", {}, band).textContent = phaseName(name);
+    }
+    for (const name of [...new Set(own.map(([, , , name]) => name))].slice(0, MOST_NAMES)) {
+      const swatch = element("i", { class: "swatch phase", style: `--c:${phaseColour(name)}` });
+      this.names.append(element("li", {}, swatch, element("span", {}, phaseName(name))));
     }
   }
 
@@ -264,7 +275,15 @@ class Chart {
   }
 }
 
+/** Of a GPU, as a diagnosis calls them; the training's own phases have names and colours of their own. */
+const PHASES = { idle: "var(--s1)", busy: "var(--s2)", collective_wait: "var(--s3)", low_power: "var(--s6)", unknown: "var(--s5)" };
+
+function phaseName(name) {
+  return D.words["phase_" + name] ? t("phase_" + name) : name;
+}
+
 function phaseColour(name) {
+  if (Object.hasOwn(PHASES, name)) return PHASES[name];
   let hash = 0;
   for (const c of name) hash = (hash * 31 + c.codePointAt(0)) % 8;
   return `var(--s${hash})`;

@@ -121,7 +121,7 @@ function setRank(id) {
   const select = document.getElementById("rank");
   if (select) select.value = String(state.rank.id);
   const open = new Set([...app.querySelectorAll("details[open][id]")].map((details) => details.id));
-  document.getElementById("measured").replaceWith(measuredSection());
+  document.getElementById("measured")?.replaceWith(measuredSection());
   for (const id of open) if (document.getElementById(id)) document.getElementById(id).open = true;
   draw();
   setCursor(state.cursor);

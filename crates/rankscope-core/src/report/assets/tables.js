@@ -46,6 +46,7 @@ function inShort(ranks) {
 }
 
 function measuredSection() {
+  if (!D.measured.length) return null;
   const rank = state.rank ? state.rank.id : 0;
   const rows = D.measured.filter((m) => m.ranks.includes(rank)).map((m) => {
     const [unit, about, not] = D.about[m.series] || ["", "", null];

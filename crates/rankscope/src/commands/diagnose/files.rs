@@ -2,15 +2,23 @@
 
 use std::path::Path;
 
+use rankscope_core::diagnose::findings::Diagnosis;
 use rankscope_core::diagnose::observations::{Observations, StackSample, Stacks};
+use rankscope_core::diagnose::page;
 use rankscope_core::diagnose::profile::{Profile, of_ranks};
 use rankscope_core::diagnose::{flamegraph as svg, speedscope as scope};
+use rankscope_core::report::{Report, Run, render};
 
-use super::Config;
+use super::{Config, Seen};
+use crate::report::VERSION;
 
 const TITLE: &str = "rankscope diagnose";
 
-pub fn write(config: &Config, seen: &Observations) -> Result<(), String> {
+pub fn write(config: &Config, seen: &Seen, diagnosis: &Diagnosis) -> Result<(), String> {
+    if let Some(path) = &config.html {
+        to(path, &render(&page(config, seen, diagnosis)))?;
+    }
+    let seen = &seen.observations;
     if let Some(path) = &config.observations {
         to(path, &serde_json::to_string(seen).map_err(|e| e.to_string())?)?;
     }
@@ -23,6 +31,12 @@ pub fn write(config: &Config, seen: &Observations) -> Result<(), String> {
         to(path, &serde_json::to_string(&file).map_err(|e| e.to_string())?)?;
     }
     Ok(())
+}
+
+fn page(config: &Config, seen: &Seen, diagnosis: &Diagnosis) -> Report {
+    let source = config.run.clone().unwrap_or_else(|| "a window of a live job".to_owned());
+    let run = seen.run.as_ref().map(|run| Run { id: run.id.clone(), ..Run::default() });
+    Report { source, run, version: VERSION.to_owned(), ..page::report(&seen.observations, diagnosis) }
 }
 
 fn to(path: &Path, text: &str) -> Result<(), String> {
