@@ -18,7 +18,7 @@ mod make;
 mod page;
 mod sizing;
 pub mod track;
-mod words;
+pub(crate) mod words;
 
 use crate::ending::Reason;
 use crate::postmortem::{Entry, Follower};
@@ -181,6 +181,8 @@ pub struct Table {
     pub title: &'static str,
     pub columns: &'static [&'static str],
     pub rows: Vec<Vec<Cell>>,
+    /// Its rows are seen only when asked for.
+    pub folded: bool,
 }
 
 /// Lines of text.

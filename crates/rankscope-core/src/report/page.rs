@@ -247,18 +247,30 @@ fn own_table(page: &mut String, table: &Table) {
     }
     let head: String =
         table.columns.iter().map(|key| format!("<th scope=\"col\">{}</th>", text(key, &[]))).collect();
-    let lines = |cell: &Cell| cell.iter().map(|line| html(line)).collect::<Vec<_>>().join("<br>");
-    let cells =
-        |row: &Vec<Cell>| row.iter().map(|cell| format!("<td>{}</td>", lines(cell))).collect::<String>();
+    // On a phone each row is a card, whose lines say what they are.
+    let cell = |(cell, key): (&Cell, &&'static str)| match cell.is_empty() {
+        true => "<td class=\"none\">–</td>".to_owned(),
+        false => {
+            let lines: Vec<String> = cell.iter().map(|line| html(line)).collect();
+            format!("<td><b class=\"label\">{}</b>{}</td>", text(key, &[]), lines.join("<br>"))
+        }
+    };
+    let cells = |row: &Vec<Cell>| row.iter().zip(table.columns).map(cell).collect::<String>();
     let body: String = table.rows.iter().map(|row| format!("<tr>{}</tr>", cells(row))).collect();
-    put(
-        page,
-        format_args!(
-            "<section id=\"{}\" class=\"own\"><h2>{}</h2><div class=\"scroll\" tabindex=\"0\"><table><thead><tr>{head}</tr></thead><tbody lang=\"en\">{body}</tbody></table></div></section>\n",
-            table.title,
-            text(table.title, &[])
-        ),
+    let title = format!("<h2>{}</h2>", text(table.title, &[]));
+    let rows = format!(
+        "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>{head}</tr></thead><tbody lang=\"en\">{body}</tbody></table></div>"
     );
+    let id = table.title;
+    match table.folded {
+        true => put(
+            page,
+            format_args!(
+                "<details id=\"{id}\" class=\"own block\"><summary>{title}</summary>{rows}</details>\n"
+            ),
+        ),
+        false => put(page, format_args!("<section id=\"{id}\" class=\"own\">{title}{rows}</section>\n")),
+    }
 }
 
 fn remarks(page: &mut String, remarks: &[String]) {

@@ -37,7 +37,8 @@ fn evil() -> Report {
         ..Material::default()
     })
     .unwrap();
-    report.tables = vec![Table { title: "evidence", columns: &["value"], rows: vec![vec![vec![text()]]] }];
+    report.tables =
+        vec![Table { title: "evidence", columns: &["value"], rows: vec![vec![vec![text()]]], folded: false }];
     report.verdict.badge = Some(("badge_cause", text()));
     report
 }

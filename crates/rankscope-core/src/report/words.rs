@@ -207,6 +207,7 @@ pub static WORDS: &[[&str; 3]] = &[
     // Tables of a diagnosis.
     ["ladder", "Step by step", "단계별 확인"],
     ["hypotheses", "Causes that were weighed", "검토한 원인"],
+    ["ruled_out", "Ruled out", "배제한 원인"],
     ["remedies", "What helps", "해결 방법"],
     ["top_stacks", "Where it stood while the GPU was idle", "GPU 유휴 시간의 스택"],
     ["not_seen", "What is missing", "보지 못한 것"],
@@ -217,6 +218,7 @@ pub static WORDS: &[[&str; 3]] = &[
     ["does_not_help", "does not help", "효과가 없는 것"],
     ["changes_results", "changes in the results", "결과의 변화"],
     ["gain", "gain", "예상 이득"],
+    ["shown_by", "evidence", "근거"],
     ["idle_weight", "of the idle time", "유휴 시간 비중"],
     ["thread", "thread", "스레드"],
     ["frames", "frames, innermost first", "프레임 (안쪽부터)"],

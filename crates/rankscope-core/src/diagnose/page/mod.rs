@@ -2,6 +2,10 @@
 
 mod course;
 mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
 
 use super::choose::{CANNOT_TELL, HEALTHY};
 use super::findings::{Diagnosis, Status};
@@ -21,7 +25,7 @@ pub fn report(seen: &Observations, diagnosis: &Diagnosis) -> Report {
         title: title(seen),
         verdict: verdict(diagnosis),
         since: "looked_from",
-        facts: facts(diagnosis, window_s),
+        facts: facts(seen, diagnosis, window_s),
         started_unix_ms: started,
         ended_unix_ms: (started + course::ms(window_s)).max(started + 1),
         ranks: ids.iter().map(rank).collect(),
@@ -70,9 +74,13 @@ fn verdict(diagnosis: &Diagnosis) -> Verdict {
     }
 }
 
-fn facts(diagnosis: &Diagnosis, window_s: f64) -> Vec<(&'static str, String)> {
+/// What is lost, of the GPUs that the ranks use.
+fn facts(seen: &Observations, diagnosis: &Diagnosis, window_s: f64) -> Vec<(&'static str, String)> {
     let mut facts = vec![("fact_window", words::duration(window_s))];
-    let lost: Vec<f64> = diagnosis.gpus.iter().filter_map(|gpu| gpu.lost).collect();
+    let used: BTreeSet<usize> =
+        (0..seen.ranks.len().max(1)).flat_map(|place| course::gpus_of(seen, place)).collect();
+    let of_gpu = |n: usize| diagnosis.gpus.get(n).and_then(|gpu| gpu.lost);
+    let lost: Vec<f64> = used.into_iter().filter_map(of_gpu).collect();
     if !lost.is_empty() {
         facts.push(("fact_gpu_lost", percent(lost.iter().sum::<f64>() / lost.len() as f64)));
     }

@@ -11,7 +11,8 @@ pub fn all(seen: &Observations, diagnosis: &Diagnosis) -> Vec<Table> {
     vec![
         ladder(seen, diagnosis),
         remedies(diagnosis),
-        hypotheses(diagnosis),
+        hypotheses(diagnosis, false),
+        hypotheses(diagnosis, true),
         stacks(diagnosis),
         not_seen(seen),
     ]
@@ -28,17 +29,24 @@ fn ladder(seen: &Observations, diagnosis: &Diagnosis) -> Table {
         title: "ladder",
         columns: &["step", "what"],
         rows: steps.into_iter().enumerate().map(row).collect(),
+        ..Table::default()
     }
 }
 
 /// What holds first, then what nobody can tell, then what is ruled out.
-fn hypotheses(diagnosis: &Diagnosis) -> Table {
+fn in_order(diagnosis: &Diagnosis) -> impl Iterator<Item = &Hypothesis> {
     let order = [Status::Kept, Status::Secondary, Status::Unknown, Status::Rejected];
-    let of = |status| diagnosis.hypotheses.iter().filter(move |h| h.status == status);
+    order.into_iter().flat_map(|status| diagnosis.hypotheses.iter().filter(move |h| h.status == status))
+}
+
+/// Those that are ruled out are many.
+fn hypotheses(diagnosis: &Diagnosis, ruled_out: bool) -> Table {
+    let wanted = |h: &&Hypothesis| (h.status == Status::Rejected) == ruled_out;
     Table {
-        title: "hypotheses",
-        columns: &["cause", "status", "reason", "evidence"],
-        rows: order.into_iter().flat_map(of).map(hypothesis).collect(),
+        title: if ruled_out { "ruled_out" } else { "hypotheses" },
+        columns: &["cause", "status", "reason", "shown_by"],
+        rows: in_order(diagnosis).filter(wanted).map(hypothesis).collect(),
+        folded: ruled_out,
     }
 }
 
@@ -79,16 +87,17 @@ fn number(value: f64) -> String {
 }
 
 fn remedies(diagnosis: &Diagnosis) -> Table {
-    let each = diagnosis.hypotheses.iter().flat_map(|h| h.remedies.iter().map(move |r| (h.cause, r)));
+    let each = in_order(diagnosis).flat_map(|h| h.remedies.iter().map(move |r| (h.cause, r)));
     Table {
         title: "remedies",
         columns: &["cause", "do", "helps", "does_not_help", "changes_results", "gain"],
         rows: each.map(|(cause, remedy)| self::remedy(cause, remedy)).collect(),
+        ..Table::default()
     }
 }
 
 fn remedy(cause: &str, remedy: &Remedy) -> Vec<Cell> {
-    let told = |text: &Option<String>| one(text.as_deref().unwrap_or("–"));
+    let told = |text: &Option<String>| Cell::from_iter(text.clone());
     vec![
         one(cause),
         one(remedy.action.as_str()),
@@ -107,6 +116,7 @@ fn stacks(diagnosis: &Diagnosis) -> Table {
         title: "top_stacks",
         columns: &["idle_weight", "thread", "frames"],
         rows: diagnosis.top_stacks.iter().map(row).collect(),
+        ..Table::default()
     }
 }
 
@@ -114,7 +124,7 @@ fn not_seen(seen: &Observations) -> Table {
     let missing = seen
         .missing
         .iter()
-        .map(|m| vec![one(m.what.as_str()), one(m.reason.as_str()), one(m.remedy.as_deref().unwrap_or("–"))]);
+        .map(|m| vec![one(m.what.as_str()), one(m.reason.as_str()), Cell::from_iter(m.remedy.clone())]);
     let refused = seen.stacks.refused.iter().map(|r: &Refused| {
         vec![one(format!("stacks of {} ({})", r.name, r.pid)), one(r.detail.as_str()), r.remedies.clone()]
     });
@@ -122,5 +132,6 @@ fn not_seen(seen: &Observations) -> Table {
         title: "not_seen",
         columns: &["what", "reason", "remedy"],
         rows: missing.chain(refused).collect(),
+        ..Table::default()
     }
 }
