@@ -1,0 +1,96 @@
+"""A few programs of tests/targets/ that really have a cause, and what `rankscope diagnose` says of them.
+
+All of them, with three seeds each, are `make bench-diagnose`.
+"""
+
+import ctypes
+import json
+import time
+
+import pytest
+from conftest import need
+from targets.place import running
+from targets.table import BY_NAME
+
+# Each with a cause of another kind; two that no GPU's numbers are needed for, and two that are healthy.
+NAMES = [
+    "input_in_main_process",
+    "main_thread_python",
+    "cpu_quota_throttled",
+    "checkpoint",
+    "hang",
+    "straggler",
+    "healthy_sleeping_loaders",
+    "healthy_mid_power",
+]
+SECONDS = 8
+
+
+@pytest.fixture
+def library(rankscope, v1_host):
+    found = rankscope.path.parent / "libfake_nvml.so"
+    need(None if found.is_file() else f"no {found}: run `cargo build --package fake-nvml`")
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_has_its_cause_and_it_is_named(rankscope, library, name):
+    target = BY_NAME[name]
+    with running(target, 0, library, SECONDS + 3) as (place, pid):
+        arguments = ("diagnose", "--pid", pid, "--duration", SECONDS, "--json")
+        done = rankscope.run(*arguments, env=place.environment, timeout=100)
+        truth = place.truth()
+    if target.cause == "healthy":
+        assert truth["gpu_idle_share"] < 0.1, truth
+    else:
+        assert truth["lost_share"] > target.least, truth
+    verdict = json.loads(done.stdout)["verdict"]
+    assert verdict["cause"] == target.cause, verdict["summary"]
+
+
+def test_what_the_fake_shows_is_what_ran(rankscope, library):
+    """Utilisation, power and the processes follow from the kernels' true times."""
+    target = BY_NAME["main_thread_python"]
+    with running(target, 0, library, 8) as (place, pid):
+        arguments = ("sample", "--json", "--count", 6, "--interval", 1, "--pid", pid)
+        done = rankscope.run(*arguments, check=0, env=place.environment)
+        truth = place.truth()
+    rows = [row for line in done.stdout.splitlines()[1:] for row in json.loads(line)["series"]]
+    busy = 1 - truth["gpu_idle_share"]
+    utilization = mean(rows, "gpu_0_utilization_percentage") / 100
+    assert utilization == pytest.approx(busy, abs=0.06)
+    # 62 W when idle, 360 W when a kernel runs.
+    assert mean(rows, "gpu_0_power_usage_watts") == pytest.approx(62 + busy * (360 - 62), abs=20)
+
+
+def mean(rows, name):
+    values = [row["value"] for row in rows if row["name"] == name]
+    assert len(values) > 3, name
+    return sum(values) / len(values)
+
+
+def test_each_process_on_a_shared_gpu_has_its_share(library, monkeypatch):
+    target = BY_NAME["gpu_shared"]
+    with running(target, 0, library, 4) as (place, pid):
+        for name, value in place.environment.items():
+            monkeypatch.setenv(name, value)
+        shares = process_shares(place.driver.library)
+        truth = place.truth()
+    assert len(shares) == 2, shares
+    assert shares[pid] == pytest.approx(100 * (1 - truth["gpu_idle_share"]), abs=12)
+    assert sum(shares.values()) == pytest.approx(100, abs=8)
+
+
+def process_shares(path):
+    """By nvidia-ml-py's struct, from a copy of the library of its own."""
+    pynvml = pytest.importorskip("pynvml", reason="needs tests/requirements.txt")
+    nvml = ctypes.CDLL(str(path.resolve()))
+    device = ctypes.c_void_p()
+    assert nvml.nvmlInit_v2() == 0
+    assert nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0
+    samples, count = (pynvml.c_nvmlProcessUtilizationSample_t * 8)(), ctypes.c_uint(8)
+    # A whole second of both must lie behind us.
+    time.sleep(1.5)
+    code = nvml.nvmlDeviceGetProcessUtilization(device, samples, ctypes.byref(count), ctypes.c_ulonglong(0))
+    assert code == 0
+    return {sample.pid: sample.smUtil for sample in samples[: count.value]}
