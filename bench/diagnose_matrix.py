@@ -7,7 +7,6 @@ with the sentence that was said.
 import argparse
 import collections
 import json
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -42,19 +41,13 @@ class Result:
 
 def run(target, seed, options):
     with Place(target, seed, options.library) as place:
-        pid = place.start(options.duration + 4)
-        command = [
-            options.rankscope,
-            "diagnose",
-            "--pid",
-            str(pid),
-            "--duration",
-            str(options.duration),
-            "--json",
-        ]
-        done = subprocess.run(
-            command, env=place.environment, capture_output=True, text=True, timeout=options.duration + 120
-        )
+        pid = place.start(seconds=1000)
+        command = [options.rankscope, "diagnose", "--pid", pid, "--duration", options.duration, "--json"]
+        if options.observations:
+            options.observations.mkdir(parents=True, exist_ok=True)
+            command += ["--observations", options.observations / f"{target.name}-{seed}.json"]
+        done = place.look(command, timeout=options.duration + 120)
+        place.end()
         truth = place.truth()
     try:
         diagnosis = json.loads(done.stdout)
@@ -165,6 +158,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="targets at a time, of those that are light")
     parser.add_argument("--only", type=lambda text: text.split(","), help="names of targets")
     parser.add_argument("--truth", action="store_true", help="checks the targets alone, without rankscope")
+    parser.add_argument("--observations", type=Path, help="a folder for what was observed")
     parser.add_argument("--results", type=Path, help="writes everything there, as lines of JSON")
     options = parser.parse_args()
     targets = [BY_NAME[name] for name in options.only] if options.only else ALL

@@ -36,10 +36,12 @@ def library(rankscope, v1_host):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_has_its_cause_and_it_is_named(rankscope, library, name):
     target = BY_NAME[name]
-    with running(target, 0, library, SECONDS + 3) as (place, pid):
-        arguments = ("diagnose", "--pid", pid, "--duration", SECONDS, "--json")
-        done = rankscope.run(*arguments, env=place.environment, timeout=100)
+    with running(target, 0, library, seconds=100) as (place, pid):
+        command = [rankscope, "diagnose", "--pid", pid, "--duration", SECONDS, "--json"]
+        done = place.look(command, timeout=100)
+        place.end()
         truth = place.truth()
+    assert done.returncode == 0, done.stderr
     if target.cause == "healthy":
         assert truth["gpu_idle_share"] < 0.1, truth
     else:

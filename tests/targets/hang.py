@@ -22,18 +22,8 @@ def other():
             pass
 
 
-def stop_in_the_end():
-    time.sleep(job.arguments.seconds)
-    job.parts["deadlock"] = job.elapsed()
-    job.end()
-    import os
-
-    os._exit(0)
-
-
 job.ready()
-# Ends the program after its time: nothing else would.
-threading.Thread(target=stop_in_the_end, daemon=True).start()
+job.end_from_outside()
 threading.Thread(target=other, daemon=True).start()
 with first:
     time.sleep(0.1)

@@ -1,6 +1,6 @@
 """What every target shares: its arguments, what varies with the seed, and the truth by its own clock.
 
-A target prints `ready` when it does what it is for, and at its end one line of JSON:
+A target prints `ready` when it does what it is for, and when its time is over, or at SIGTERM, one line of JSON:
 `cause`, `wall` (seconds since `ready`), `gpu_idle_share`, `parts` (share of the wall time of each part of the main
 thread's work) and `lost_share` (share of the wall time that the cause costs).
 """
@@ -8,8 +8,10 @@ thread's work) and `lost_share` (share of the wall time that the cause costs).
 import argparse
 import contextlib
 import json
+import os
 import random
 import resource
+import signal
 import time
 
 
@@ -24,7 +26,23 @@ class Job:
         self.random = random.Random(self.seed)
         self.cause, self.lost = cause, lost
         self.parts, self.gpus, self.facts = {}, [], {}
-        self.begin = None
+        self.begin, self.told = None, False
+        signal.signal(signal.SIGTERM, self._stop)
+
+    def _stop(self, *_):
+        self.told = True
+
+    def end_from_outside(self):
+        """For one that never comes back to `running`."""
+
+        def end(*_):
+            self.parts[self.lost[0]] = self.elapsed()
+            self.end()
+            os._exit(0)
+
+        signal.signal(signal.SIGTERM, end)
+        signal.signal(signal.SIGALRM, end)
+        signal.setitimer(signal.ITIMER_REAL, self.arguments.seconds)
 
     def vary(self, value, by=0.3):
         """Differs from seed to seed."""
@@ -44,7 +62,7 @@ class Job:
         """Until the time is over; the first call is `ready`."""
         if self.begin is None:
             self.ready()
-        return self.elapsed() < self.arguments.seconds
+        return self.elapsed() < self.arguments.seconds and not self.told
 
     def elapsed(self):
         return time.monotonic() - self.begin

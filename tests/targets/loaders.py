@@ -1,6 +1,7 @@
 """A data set that is read batch by batch, in this process or by worker processes: as PyTorch's DataLoader does it."""
 
 import multiprocessing
+import signal
 
 import numpy as np
 import work
@@ -68,5 +69,6 @@ class Loader:
 
 
 def worker_loop(dataset, indices, batches, batch):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     while (index := indices.get()) is not None:
         batches.put(collate([dataset[index] for _ in range(batch)]))

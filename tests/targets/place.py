@@ -94,6 +94,16 @@ class Place:
         truth = json.loads(self.lines[-1])
         return {**truth, **self._throttled()}
 
+    def end(self):
+        """Asks it to end now."""
+        self.process.terminate()
+
+    def look(self, command, timeout):
+        """Runs one that looks at the target: beside it, and with as good a right to a CPU."""
+        cgroup = self._make_cgroup("9")
+        argv = ["sh", "-c", self._join(cgroup), "sh", *map(str, command)]
+        return subprocess.run(argv, env=self.environment, capture_output=True, text=True, timeout=timeout)
+
     @property
     def environment(self):
         """Of one that looks at the GPUs."""
@@ -156,8 +166,12 @@ class Place:
         stat = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
         return {"throttled_periods": round(stat["nr_throttled"] / max(1, stat["nr_periods"]), 3)}
 
-    def _popen(self, cgroup, command):
+    def _join(self, cgroup):
+        """A script that enters the cgroup and becomes the command."""
         procs = [str(h.mount / cgroup.lstrip("/") / "cgroup.procs") for h in hierarchies()]
+        return f'for file in {" ".join(procs)}; do echo $$ > $file || exit; done; exec "$@"'
+
+    def _popen(self, cgroup, command):
         environment = {
             **os.environ,
             "FAKE_NVML_STATE": str(self.work / "nvml" / "state"),
@@ -168,8 +182,15 @@ class Place:
             # What a numerical library does beside the target's own work is none of its truth.
             "OPENBLAS_NUM_THREADS": "1",
         }
-        join = f'for file in {" ".join(procs)}; do echo $$ > $file || exit; done; exec "$@"'
-        argv = ["sh", "-c", join, "sh", sys.executable, str(HERE / command[0]), *map(str, command[1:])]
+        argv = [
+            "sh",
+            "-c",
+            self._join(cgroup),
+            "sh",
+            sys.executable,
+            str(HERE / command[0]),
+            *map(str, command[1:]),
+        ]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
         process = subprocess.Popen(argv, env=environment, cwd=self.work, **pipes)
         self.started.append(process)

@@ -3,6 +3,7 @@
 import json
 import mmap
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -44,6 +45,7 @@ def launch(count):
             ranks.append(
                 subprocess.Popen([sys.executable, *sys.argv], env=own, stdout=subprocess.PIPE, text=True)
             )
+        signal.signal(signal.SIGTERM, lambda *_: [rank.terminate() for rank in ranks])
         for rank in ranks:
             assert rank.stdout.readline() == "ready\n"
         print("ready", flush=True)

@@ -30,8 +30,8 @@ class Target:
     link: tuple = (4,)
     # The least share of the wall time that the cause must cost, by the target's own clock.
     least: float = 0.2
-    # Uses one CPU or less, so that another target may run beside it.
-    light: bool = True
+    # Hardly uses a CPU, so that another target may run beside it.
+    light: bool = False
 
     def __post_init__(self):
         object.__setattr__(self, "program", self.program or self.name)
@@ -59,44 +59,44 @@ def cause(name, **rest):
 
 CAUSES = [
     cause("gpu_unused"),
-    cause("input_workers_saturated", light=False),
+    cause("input_workers_saturated"),
     cause("input_too_few_workers"),
     cause("input_in_main_process"),
-    cause("input_worker_restart", light=False),
-    cause("network_input_wait", beside=("beside_server.py", "SEED")),
+    cause("input_worker_restart"),
+    cause("network_input_wait", light=True, beside=("beside_server.py", "SEED")),
     cause("startup_import"),
     cause("main_thread_python"),
     cause("main_thread_native"),
     cause("cpu_quota_throttled", quota=0.6),
     cause("threads_exceed_quota", quota=0.6, also=("cpu_quota_throttled",)),
-    cause("cpu_contention", cpus="0", beside=("beside_spinning.py", "4"), neighbour_shares=8192, light=False),
-    cause("storage_wait", read_rate=3 * MB),
+    cause("cpu_contention", cpus="0", beside=("beside_spinning.py", "4"), neighbour_shares=8192),
+    cause("storage_wait", light=True, read_rate=3 * MB),
     cause("memory_reclaim", memory=128 * MB, also=("storage_wait",)),
     cause("jit_compile"),
-    cause("gpu_clock_limited"),
-    cause("gpu_shared", beside=("beside_gpu.py", "SEED")),
+    cause("gpu_clock_limited", light=True),
+    cause("gpu_shared", light=True, beside=("beside_gpu.py", "SEED")),
     # Full at generation 4, then a link that came up as generation 1.
     cause("transfer_bound", options=(("27e9",), ("3.6e9",)), link=(4, 1)),
     cause("launch_bound"),
     cause("frequent_sync"),
-    cause("collective_wait", gpus=4),
+    cause("collective_wait", light=True, gpus=4),
     cause("straggler", gpus=4, also=("collective_wait",)),
-    cause("checkpoint", write_rate=60 * MB),
+    cause("checkpoint", light=True, write_rate=60 * MB),
     cause("garbage_collection"),
     cause("gil_contention"),
-    cause("lock_wait"),
-    cause("hang"),
-    cause("process_idle"),
+    cause("lock_wait", light=True),
+    cause("hang", light=True),
+    cause("process_idle", light=True),
 ]
 HEALTHY = [
-    Target("healthy_compute", "healthy", desktop=True),
-    Target("healthy_memory_bound", "healthy"),
-    Target("healthy_mid_power", "healthy"),
-    Target("healthy_validation", "healthy"),
-    Target("healthy_sleeping_loaders", "healthy"),
-    Target("healthy_busy_loaders", "healthy", light=False),
+    Target("healthy_compute", "healthy", light=True, desktop=True),
+    Target("healthy_memory_bound", "healthy", light=True),
+    Target("healthy_mid_power", "healthy", light=True),
+    Target("healthy_validation", "healthy", light=True),
+    Target("healthy_sleeping_loaders", "healthy", light=True),
+    Target("healthy_busy_loaders", "healthy"),
     Target("healthy_spinning", "healthy"),
-    Target("healthy_ranks", "healthy", gpus=4),
+    Target("healthy_ranks", "healthy", light=True, gpus=4),
 ]
 MIXES = [
     Target("mix_throttled_workers", "cpu_quota_throttled", quota=0.5, also=("input_workers_saturated",)),
@@ -107,7 +107,7 @@ MIXES = [
         write_rate=50 * MB,
         also=("straggler", "collective_wait"),
     ),
-    Target("mix_python_few_workers", "main_thread_python", also=("input_too_few_workers",), light=False),
+    Target("mix_python_few_workers", "main_thread_python", also=("input_too_few_workers",)),
     Target("mix_compile_main_process", "input_in_main_process", also=("jit_compile",)),
     Target("seed_story", "main_thread_python", desktop=True),
 ]
