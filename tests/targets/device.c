@@ -100,6 +100,13 @@ void cuLaunchKernel(double seconds, double watts, int memory_controller) {
     own_busy += seconds;
 }
 
+// The same after what a framework's dispatcher and the driver do on the CPU for each launch.
+void cudaLaunchKernel(double seconds, double watts, int memory_controller, double cpu_seconds) {
+    for (uint64_t end = now_ns() + (uint64_t)(cpu_seconds * 1e9); now_ns() < end;)
+        ;
+    cuLaunchKernel(seconds, watts, memory_controller);
+}
+
 static void sleep_until(uint64_t end) {
     for (;;) {
         uint64_t now = now_ns();

@@ -1,50 +1,83 @@
 """Kernels so short that the main thread can't launch them fast enough: the GPU is never full, and never long idle."""
 
-from gpu import Gpu
+from functools import partial
+
+from gpu import WAITING, Gpu
 from job import Job
 
 
-class Module:
-    """As small operations of a framework are called: a wrapper, hooks, a dispatch by type, and then the launch."""
+class Model:
+    """Many small operations: the launches are spread over the model, its loss and the optimizer."""
 
-    def __init__(self, gpu, seconds):
-        self.gpu, self.seconds = gpu, seconds
-        self.hooks, self.flags = {}, {"training": True, "autocast": False}
-        self.graph = []
-        self.kernels = {float: self.launch, int: self.launch}
+    def __init__(self, launch, blocks):
+        self.launch, self.blocks = launch, blocks
 
-    def __call__(self, *args, **kwargs):
-        for hook in self.hooks.values():
-            args = hook(self, args)
-        result = self.forward(*args, **kwargs)
-        return result if self.flags.get("training") else None
+    def __call__(self):
+        for block in range(self.blocks):
+            self.attention(block)
+            self.feed_forward(block)
 
-    def forward(self, x, scale=1.0, bias=None):
-        for layer in ("autograd", "autocast", "backend"):
-            left, right = (64, 1, 56, 56), (int(x) % 3 + 1, 128, 1, 56)
-            shape = tuple(max(a, b) for a, b in zip(left, right, strict=True))
-            strides = [1]
-            for size in reversed(shape[1:]):
-                strides.append(strides[-1] * size)
-            self.graph.append({"layer": layer, "inputs": (left, right), "strides": tuple(reversed(strides))})
-        return self.kernels[type(x)](x * scale + (0.0 if bias is None else bias))
+    def norm(self, block):
+        self.launch()
+        return block + 1
 
-    def launch(self, x):
-        self.gpu.kernel(self.seconds, power=120, memory_controller=8)
-        return x
+    def attention(self, block):
+        scale = self.norm(block) ** -0.5
+        self.launch()
+        self.launch()
+        self.softmax(scale)
+        self.launch()
+
+    def softmax(self, scale):
+        self.launch()
+        return scale
+
+    def feed_forward(self, block):
+        self.norm(block)
+        self.launch()
+        self.activation()
+        self.launch()
+
+    def activation(self):
+        self.launch()
+
+    def loss(self):
+        self.launch()
+        self.launch()
+
+    def backward(self):
+        for block in reversed(range(self.blocks)):
+            self.feed_forward(block)
+            self.launch()
+            self.attention(block)
+
+
+class Optimizer:
+    def __init__(self, launch, parameters):
+        self.launch, self.parameters = launch, parameters
+
+    def step(self):
+        for number in range(self.parameters):
+            self.moments(number)
+            self.launch()
+
+    def moments(self, number):
+        self.launch()
+        self.launch()
 
 
 job = Job("launch_bound")
 gpu = Gpu(spinning=True)
 job.gpus.append(gpu)
-modules = [Module(gpu, job.vary(4.5e-6)) for _ in range(400)]
+launch = partial(gpu.launch, job.vary(4.5e-6), WAITING, 8, job.vary(7e-6, by=0.1))
+blocks = int(job.vary(24))
+model, optimizer = Model(launch, blocks), Optimizer(launch, 4 * blocks)
 while job.running():
-    x = 1.0
     with job.part("launch"):
-        for module in modules:
-            x = module(x) % 1000
-    for module in modules:
-        module.graph.clear()
+        model()
+        model.loss()
+        model.backward()
+        optimizer.step()
     with job.part("gpu"):
         gpu.sync()
 job.end()
