@@ -50,6 +50,33 @@ def test_a_program_has_its_cause_and_it_is_named(rankscope, library, name):
     assert verdict["cause"] == target.cause, verdict["summary"]
 
 
+def test_the_story_that_rankscope_was_begun_for(rankscope, library):
+    """Masks encoded one by one: the place is named, what it is not has its numbers, and something can be done."""
+    pytest.importorskip("pycocotools", reason="needs tests/requirements.txt")
+    target = BY_NAME["seed_story"]
+    # Longer than a training phase and a validation together.
+    with running(target, 0, library, seconds=100) as (place, pid):
+        command = [rankscope, "diagnose", "--pid", pid, "--duration", 14, "--json"]
+        done = place.look(command, timeout=100)
+        place.end()
+        truth = place.truth()
+    assert truth["lost_share"] > 0.5, truth
+    diagnosis = json.loads(done.stdout)
+    verdict = diagnosis["verdict"]
+    assert verdict["cause"] == "main_thread_python", verdict["summary"]
+    frames = diagnosis["top_stacks"][0]["frames"]
+    assert any("_get_safe_item_values" in str(frame) and "helpers.py" in str(frame) for frame in frames), (
+        frames
+    )
+    by_cause = {h["cause"]: h for h in diagnosis["hypotheses"]}
+    for cause in ("input_workers_saturated", "storage_wait", "jit_compile"):
+        assert by_cause[cause]["status"] == "rejected", by_cause[cause]
+        assert by_cause[cause]["evidence"], by_cause[cause]
+    remedies = by_cause["main_thread_python"]["remedies"]
+    assert any("every n-th epoch" in r["do"] for r in remedies), remedies
+    assert any("faster_coco_eval" in (r["does_not_help"] or "") for r in remedies), remedies
+
+
 def test_what_the_fake_shows_is_what_ran(rankscope, library):
     """Utilisation, power and the processes follow from the kernels' true times."""
     target = BY_NAME["main_thread_python"]
