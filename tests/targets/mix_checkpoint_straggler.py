@@ -17,7 +17,7 @@ def main():
     ranks = Ranks()
     gpu = Gpu(ranks.rank)
     job.gpus.append(gpu)
-    compute, more, every = job.vary(0.05), job.vary(0.012), job.vary(2.5)
+    compute, more, every = job.vary(0.05), job.vary(0.006), job.vary(2.5)
     tensors = [np.random.default_rng(n).random(1 << 17) for n in range(int(job.vary(60)))]
     gpu.all_reduce(ranks, 0.01)
     going, saved = job.running(), 0.0
