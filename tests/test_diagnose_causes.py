@@ -19,11 +19,13 @@ NAMES = [
     "cpu_quota_throttled",
     "checkpoint",
     "hang",
-    "straggler",
+    "memory_reclaim",
     "healthy_sleeping_loaders",
     "healthy_mid_power",
 ]
-SECONDS = 8
+SECONDS = 7
+# Shorter than this nobody can say that it hangs.
+TO_HANG = 9
 
 
 @pytest.fixture
@@ -36,12 +38,14 @@ def library(rankscope, v1_host):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_has_its_cause_and_it_is_named(rankscope, library, name):
     target = BY_NAME[name]
+    seconds = TO_HANG if name == "hang" else SECONDS
     with running(target, 0, library, seconds=100) as (place, pid):
-        command = [rankscope, "diagnose", "--pid", pid, "--duration", SECONDS, "--json"]
+        command = [rankscope, "diagnose", "--pid", pid, "--duration", seconds, "--json"]
         done = place.look(command, timeout=100)
         place.end()
         truth = place.truth()
-    assert done.returncode == 0, done.stderr
+    # 1: something is to be done.
+    assert done.returncode == (target.cause != "healthy"), done.stdout + done.stderr
     if target.cause == "healthy":
         assert truth["gpu_idle_share"] < 0.1, truth
     else:
@@ -56,7 +60,7 @@ def test_the_story_that_rankscope_was_begun_for(rankscope, library):
     target = BY_NAME["seed_story"]
     # Longer than a training phase and a validation together.
     with running(target, 0, library, seconds=100) as (place, pid):
-        command = [rankscope, "diagnose", "--pid", pid, "--duration", 14, "--json"]
+        command = [rankscope, "diagnose", "--pid", pid, "--duration", 11, "--json"]
         done = place.look(command, timeout=100)
         place.end()
         truth = place.truth()
@@ -81,7 +85,7 @@ def test_what_the_fake_shows_is_what_ran(rankscope, library):
     """Utilisation, power and the processes follow from the kernels' true times."""
     target = BY_NAME["main_thread_python"]
     with running(target, 0, library, 8) as (place, pid):
-        arguments = ("sample", "--json", "--count", 6, "--interval", 1, "--pid", pid)
+        arguments = ("sample", "--json", "--count", 5, "--interval", 1, "--pid", pid)
         done = rankscope.run(*arguments, check=0, env=place.environment)
         truth = place.truth()
     rows = [row for line in done.stdout.splitlines()[1:] for row in json.loads(line)["series"]]
@@ -94,7 +98,7 @@ def test_what_the_fake_shows_is_what_ran(rankscope, library):
 
 def mean(rows, name):
     values = [row["value"] for row in rows if row["name"] == name]
-    assert len(values) > 3, name
+    assert len(values) >= 3, name
     return sum(values) / len(values)
 
 
