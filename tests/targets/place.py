@@ -1,6 +1,7 @@
 """A target in its place: cgroups of its own (v1) with limits, a GPU that is faked, and whoever stands beside it."""
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -25,8 +26,7 @@ power_limit_mw = 400000
 sm_clock = 1980
 max_sm_clock = 1980
 temperature = 55
-pcie_link = [{generation}, 16]
-pcie_link_max = [4, 16]
+pcie_link = [[{generation}, 16], [4, 16]]
 """
 # A display is at the GPU, with programs that have windows.
 DESKTOP = """desktop_utilization = {percent}
@@ -38,12 +38,12 @@ TIMELINE_BYTES = 8 * (64 + (1 << 16) * 32)
 class Place:
     """with Place(target, seed, library) as place: place.start(seconds=20); …; place.truth()"""
 
-    counter = 0
+    # Two may be made at the same time.
+    numbers = itertools.count(500_000)
 
     def __init__(self, target, seed, library):
         self.target, self.seed = target, seed
-        Place.counter += 1
-        self.top = f"{PREFIX}-{os.getpid()}-{start_time(os.getpid())}-{500_000 + Place.counter}"
+        self.top = f"{PREFIX}-{os.getpid()}-{start_time(os.getpid())}-{next(Place.numbers)}"
         self.library = Path(library)
         self.started = []
 
