@@ -13,6 +13,7 @@
 #   make bench           what a sample costs, beside psutil and beside bare reads; with up to 5,000 processes in the job,
 #                        and with GPUs of a faked driver; what diagnose costs, itself and the job that it looks at;
 #                        what a job loses of its time; at the end one boot of 5.10, as make test-v2-old
+#   make bench-diagnose  which cause is named for programs that really have one, three seeds each; first whether they have
 #   make bench-ranks     512 simulated ranks (RANKS=n) and a default MLflow server, beside the pattern of MLflow's monitor
 #   make bench-report    what a page of 16 ranks over 100 hours costs (RANKS=n HOURS=n)
 #   make bench-crash     200 rounds of kills at random points, where `make test` plays 20 (CRASH_ROUNDS=n)
@@ -30,7 +31,7 @@ TOGETHER := --numprocesses $(or $(TEST_JOBS),2) --dist loadfile
 FUZZ_TOOLS := .cache/cargo-fuzz
 FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree advise
 
-.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-rfdetr test-v2 test-v2-old lint bench bench-crash bench-ranks fuzz tools wheel bench-report
+.PHONY: demo demo-mlflow test test-mlflow2 test-torch test-rfdetr test-v2 test-v2-old lint bench bench-crash bench-diagnose bench-ranks fuzz tools wheel bench-report
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/ready
@@ -115,6 +116,12 @@ bench: $(VENV)/mlflow tools
 	$(MAKE) wheel PROFILE=release
 	$(VENV)/bin/python bench/in_process.py
 	$(MAKE) test-v2-old
+
+bench-diagnose: $(VENV)/ready
+	$(CARGO) build --release --quiet --bin rankscope
+	$(CARGO) build --release --quiet --package fake-nvml
+	$(VENV)/bin/python bench/diagnose_matrix.py --truth --library $(dir $(BUILT))libfake_nvml.so --duration 5
+	$(VENV)/bin/python bench/diagnose_matrix.py --rankscope $(BUILT) --library $(dir $(BUILT))libfake_nvml.so $(MATRIX_ARGS)
 
 bench-ranks: $(VENV)/ready $(VENV)/mlflow
 	$(CARGO) build --release --quiet --example many_ranks

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use nvml_wrapper_sys::bindings::*;
 
 use crate::Library;
-use crate::device::{Handle, since_loaded};
+use crate::device::{Handle, Sampled, since_loaded};
 use crate::fault::{Course, course};
 use crate::scenario::Process;
 
@@ -252,10 +252,7 @@ pub extern "C" fn nvmlDeviceGetCurrentClocksThrottleReasons(device: nvmlDevice_t
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlDeviceGetPcieThroughput(device: nvmlDevice_t, which: c_uint, to: *mut c_uint) -> R {
     std::thread::sleep(std::time::Duration::from_millis(20));
-    give_number("nvmlDeviceGetPcieThroughput", device, to, |h| {
-        let gpu = h.scenario();
-        (if which == 0 { gpu.pcie_transmit } else { gpu.pcie_receive } / 1024) as u32
-    })
+    give_number("nvmlDeviceGetPcieThroughput", device, to, |h| h.pcie_throughput(which != 0))
 }
 
 #[unsafe(no_mangle)]
@@ -314,17 +311,16 @@ pub unsafe extern "C" fn nvmlDeviceGetSamples(
     samples: *mut nvmlSample_t,
 ) -> R {
     on("nvmlDeviceGetSamples", device, |h, _| {
-        let gpu = h.scenario();
-        let history = match which {
-            0 => &gpu.power_history,
-            1 => &gpu.utilization_history,
+        let which = match which {
+            0 => Sampled::Power,
+            1 => Sampled::Utilization,
             _ => return NOT_SUPPORTED,
         };
-        if history.is_empty() {
-            return NOT_SUPPORTED;
-        }
         const APART_US: u64 = 1_000_000 / 6;
         let newest = 1 + since_loaded().as_micros() as u64 / APART_US;
+        if h.sample(which, newest, APART_US).is_none() {
+            return NOT_SUPPORTED;
+        }
         let oldest = newest.saturating_sub(120).max(last_seen / APART_US) + 1;
         let room = 120;
         // SAFETY: nvml.h asks for a valid count.
@@ -335,7 +331,8 @@ pub unsafe extern "C" fn nvmlDeviceGetSamples(
         }
         let mut put = 0;
         for at in (oldest..=newest).take(*given as usize) {
-            let value = nvmlValue_t { uiVal: history[at as usize % history.len()] };
+            let Some(value) = h.sample(which, at, APART_US) else { continue };
+            let value = nvmlValue_t { uiVal: value };
             // SAFETY: less than the room that the caller says there is.
             unsafe {
                 samples
@@ -433,25 +430,31 @@ pub unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     last_seen: c_ulonglong,
 ) -> R {
     on("nvmlDeviceGetProcessUtilization", device, |h, _| {
-        let [process] = h.processes(false)[..] else { return NOT_SUPPORTED };
+        let Some(shares) = h.process_utilization() else { return NOT_SUPPORTED };
         let time = since_loaded().as_micros() as u64 + 1;
-        if time <= last_seen {
+        if shares.is_empty() || time <= last_seen {
             return NOT_FOUND;
         }
-        if entries.is_null() {
-            give(count, 1);
+        // SAFETY: nvml.h asks for a valid count.
+        let room = unsafe { &mut *count };
+        let enough = !entries.is_null() && *room as usize >= shares.len();
+        *room = shares.len() as c_uint;
+        if !enough {
             return TOO_SMALL;
         }
-        let entry = nvmlProcessUtilizationSample_t {
-            pid: process.pid,
-            timeStamp: time,
-            smUtil: h.utilization(),
-            memUtil: h.memory_controller(),
-            encUtil: 0,
-            decUtil: 0,
-        };
-        give(count, 1);
-        give(entries, entry)
+        for (at, (pid, utilization)) in shares.into_iter().enumerate() {
+            let entry = nvmlProcessUtilizationSample_t {
+                pid,
+                timeStamp: time,
+                smUtil: utilization,
+                memUtil: h.memory_controller(),
+                encUtil: 0,
+                decUtil: 0,
+            };
+            // SAFETY: less than the room that the caller says there is.
+            unsafe { entries.add(at).write(entry) };
+        }
+        OK
     })
 }
 

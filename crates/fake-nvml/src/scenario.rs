@@ -60,6 +60,9 @@ pub struct Gpu {
     /// Generation and width of the PCIe link, now and at its best; none: the driver does not say.
     #[serde(default)]
     pub pcie_link: Option<[[u32; 2]; 2]>,
+    /// Percent that programs with windows use beside the job, with a timeline.
+    #[serde(default)]
+    pub desktop_utilization: u32,
     #[serde(default)]
     pub process: Vec<Process>,
     #[serde(default)]

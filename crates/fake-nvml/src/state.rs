@@ -19,52 +19,26 @@
 //! | 64 | for each process u32 pid, u32 1: graphics, u64 memory; 12 at most |
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::os::fd::AsRawFd;
 
+use crate::mapped::Mapped;
 use crate::scenario::Process;
 
 const RECORD: usize = 256;
 const PROCESSES: usize = 12;
 
-pub struct State {
-    at: *const u8,
-    length: usize,
-}
-
-// SAFETY: the mapping is never unmapped, and it is only read, with volatile reads.
-unsafe impl Send for State {}
-// SAFETY: as above.
-unsafe impl Sync for State {}
+pub struct State(Mapped);
 
 impl State {
     pub fn open(path: &OsStr) -> State {
-        let file = File::open(path).expect("the state can't be opened");
-        let length = usize::try_from(file.metadata().expect("the state has no length").len()).unwrap_or(0);
-        // SAFETY: a new mapping of a file that is open; its length is that of the file.
-        let at = unsafe {
-            libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
-        assert!(at != libc::MAP_FAILED, "the state can't be mapped");
-        State { at: at.cast(), length }
+        State(Mapped::open(path))
     }
 
     fn u32(&self, gpu: usize, offset: usize) -> Option<u32> {
-        let at = gpu * RECORD + offset;
-        if at + 4 > self.length {
-            return None;
-        }
-        // SAFETY: within the mapping; records are aligned to their size, fields to theirs.
-        Some(unsafe { self.at.add(at).cast::<u32>().read_volatile() }).filter(|v| *v != u32::MAX)
+        self.0.u32(gpu * RECORD + offset).filter(|v| *v != u32::MAX)
     }
 
     fn u64(&self, gpu: usize, offset: usize) -> Option<u64> {
-        let at = gpu * RECORD + offset;
-        if at + 8 > self.length {
-            return None;
-        }
-        // SAFETY: as above.
-        Some(unsafe { self.at.add(at).cast::<u64>().read_volatile() }).filter(|v| *v != u64::MAX)
+        self.0.u64(gpu * RECORD + offset).filter(|v| *v != u64::MAX)
     }
 
     pub fn utilization(&self, gpu: usize) -> Option<u32> {
