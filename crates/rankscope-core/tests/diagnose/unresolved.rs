@@ -1,0 +1,37 @@
+//! Gaps between kernels that no reading of the GPU shows, so that its work and its rest are one figure.
+
+use crate::build::*;
+use crate::{expect, find};
+use rankscope_core::diagnose::findings::Status;
+
+const SYNC: &[Line] = &[("loss_value", "/app/train.py", 33), TRAIN];
+const OTHER: &[Line] = &[("score", "/app/metric.py", 8), TRAIN];
+
+fn slot(s: f64) -> u32 {
+    (s * 5.0).round() as u32
+}
+
+fn launches(line: u32) -> Act {
+    python(&[("forward", "/app/net.py", line), ("step", "/app/train.py", 30), TRAIN])
+}
+
+/// A wait for the GPU in a loop is native code, and as long as the GPU's work: it is no work of the main thread.
+#[test]
+fn a_wait_that_spins_is_no_native_work() {
+    let mut job = Job::new(60.0);
+    job.gpu(0, |_| (65.0, 450.0));
+    job.main(0, |s| {
+        Some(match slot(s) % 20 {
+            0..8 => native(SYNC),
+            8..13 => native(&[("item", "/app/train.py", 34), SYNC[0], TRAIN]),
+            _ => launches(slot(s) % 23),
+        })
+    });
+    job.cpu(1.0);
+    let found = expect(&job.seen, "frequent_sync");
+    assert_eq!(find(&found, "main_thread_native").status, Status::Rejected);
+    // Beside a GPU that hardly works it is work.
+    job.gpu(0, |_| (10.0, 120.0));
+    let found = expect(&job.seen, "main_thread_native");
+    assert!(find(&found, "main_thread_native").share > 0.55, "{}", found.verdict.summary);
+}
