@@ -35,3 +35,25 @@ fn a_wait_that_spins_is_no_native_work() {
     let found = expect(&job.seen, "main_thread_native");
     assert!(find(&found, "main_thread_native").share > 0.55, "{}", found.verdict.summary);
 }
+
+/// The wait for the GPU is in another kernel function than the one for the lock.
+#[test]
+fn a_lock_beside_the_wait_for_the_gpu() {
+    let mut job = Job::new(60.0);
+    job.gpu(0, |_| (24.0, 230.0));
+    job.main(0, |s| {
+        Some(if slot(s).is_multiple_of(4) {
+            waits(SYNC, "poll_schedule_timeout")
+        } else {
+            waits(OTHER, "futex_do_wait")
+        })
+    });
+    job.cpu(0.0);
+    // By chance more readings fell on the GPU's.
+    job.seen.processes[0].seen_threads[0].waits =
+        vec![("poll_schedule_timeout".into(), 160), ("futex_do_wait".into(), 140)];
+    let found = expect(&job.seen, "lock_wait");
+    assert!(found.verdict.summary.contains("`score` (app/metric.py:8)"), "{}", found.verdict.summary);
+    job.seen.processes[0].seen_threads[0].waits = vec![("poll_schedule_timeout".into(), 300)];
+    expect(&job.seen, "cannot_tell");
+}
