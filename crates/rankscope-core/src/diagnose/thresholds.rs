@@ -21,6 +21,8 @@ thresholds! {
     HIGH_UTILIZATION = 50.0;
     /// Of the way from idle power to the limit: up to here power is idle power.
     IDLE_POWER_BAND = 0.08;
+    /// Of the power limit: what a GPU takes that waits, where the window doesn't show it.
+    IDLE_POWER = 0.1;
     /// Of the GPU's own busy power: below it a high utilisation is waiting, not work.
     LOW_POWER = 0.45;
     /// Of the way from idle to busy power: the same, for GPUs that idle at high power.

@@ -57,3 +57,48 @@ fn a_lock_beside_the_wait_for_the_gpu() {
     job.seen.processes[0].seen_threads[0].waits = vec![("poll_schedule_timeout".into(), 300)];
     expect(&job.seen, "cannot_tell");
 }
+
+/// Steps shorter than a reading: all of a GPU's readings are alike, and the late rank waits for its own GPU as well.
+#[test]
+fn a_late_rank_among_short_even_steps() {
+    let mut job = Job::new(60.0);
+    job.seen.ranks[0].rank = Some(0);
+    for rank in 1..4 {
+        job.rank(Some(rank));
+    }
+    for index in 0..4 {
+        if index == 1 {
+            job.gpu(1, |_| (25.0, 128.0));
+            job.main(1, |s| {
+                Some(if slot(s).is_multiple_of(4) {
+                    waits(SYNC, "poll_schedule_timeout")
+                } else {
+                    python(OTHER)
+                })
+            });
+        } else {
+            job.gpu(index, |_| (100.0, 168.0));
+            job.main(index, |_| Some(waits(SYNC, "futex_wait_queue")));
+        }
+    }
+    job.cpu(0.8);
+    let found = expect(&job.seen, "straggler");
+    assert!(found.verdict.summary.contains("rank 1 is late"), "{}", found.verdict.summary);
+    let straggler = find(&found, "straggler");
+    let ratio = straggler.evidence.iter().find(|e| e.metric == "late_rank.wait_share_of_the_others");
+    assert!(ratio.is_some_and(|r| r.value < 0.1), "{straggler:?}");
+}
+
+/// What the GPU takes while it waits is no part of what its kernels take.
+#[test]
+fn small_kernels_at_an_even_rate() {
+    let mut job = Job::new(60.0);
+    job.gpu(0, |_| (42.0, 125.0));
+    job.main(0, |s| Some(launches(slot(s) % 23)));
+    job.cpu(1.0);
+    expect(&job.seen, "launch_bound");
+    job.gpu(0, |_| (42.0, 66.0));
+    expect(&job.seen, "launch_bound");
+    job.gpu(0, |_| (42.0, 330.0));
+    expect(&job.seen, "main_thread_python");
+}
