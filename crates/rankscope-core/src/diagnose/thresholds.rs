@@ -125,6 +125,8 @@ thresholds! {
     SYNC_SHARE = 0.2;
     /// That wait's share may differ by so much from the share of the time in which the GPU is used.
     SYNC_FITS = 0.35;
+    /// Of the main thread's Python: a line with so much of it is work of its own, which keeps the GPU waiting without a sync.
+    SYNC_ONE_LINE = 0.8;
     /// Share of the window that starting workers may take.
     RESTART = 0.05;
     /// Seconds after its birth in which a worker still starts.

@@ -36,6 +36,21 @@ fn a_wait_that_spins_is_no_native_work() {
     assert!(find(&found, "main_thread_native").share > 0.55, "{}", found.verdict.summary);
 }
 
+/// The thread waits for the GPU in each step, but what keeps that waiting is one line elsewhere.
+#[test]
+fn work_in_one_line_between_two_waits_is_that_line() {
+    for wchan in ["poll_schedule_timeout", "futex_wait_queue"] {
+        let mut job = Job::new(60.0);
+        job.gpu(0, |_| (75.0, 450.0));
+        job.main(0, |s| Some(if slot(s).is_multiple_of(4) { python(OTHER) } else { waits(SYNC, wchan) }));
+        job.cpu(0.3);
+        let found = expect(&job.seen, "main_thread_python");
+        assert!(found.verdict.summary.contains("`score` (app/metric.py:8)"), "{}", found.verdict.summary);
+        // Nobody says whether the collector was at work in that line.
+        assert_eq!(find(&found, "garbage_collection").status, Status::Unknown);
+    }
+}
+
 /// The wait for the GPU is in another kernel function than the one for the lock.
 #[test]
 fn a_lock_beside_the_wait_for_the_gpu() {
