@@ -117,3 +117,18 @@ fn small_kernels_at_an_even_rate() {
     job.gpu(0, |_| (42.0, 330.0));
     expect(&job.seen, "main_thread_python");
 }
+
+/// An iterator makes its elements all the time, and now and then something is compiled.
+#[test]
+fn loading_beside_a_cache_that_is_written_is_no_compiling() {
+    const DECODE: &[Line] =
+        &[("decode", "/app/images.py", 31), ("Dataset.__getitem__", "/app/images.py", 22), TRAIN];
+    let mut job = Job::new(61.0);
+    job.gpu(0, |s| if in_turn(s, 1.0, 2.0) { (98.0, 640.0) } else { (0.0, 75.0) });
+    job.main(0, |s| Some(if in_turn(s, 1.0, 2.0) { sync() } else { python(DECODE) }));
+    // The GPU works right after the last write, so that nothing shows that decoding goes on.
+    (job.seen.caches[0].newest_write_s, job.seen.caches[0].written_in_window) = (Some(60.1), 4);
+    job.cpu(0.7);
+    let found = expect(&job.seen, "input_in_main_process");
+    assert_eq!(find(&found, "jit_compile").status, Status::Rejected);
+}
