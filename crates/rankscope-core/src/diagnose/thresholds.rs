@@ -21,6 +21,8 @@ thresholds! {
     HIGH_UTILIZATION = 50.0;
     /// Of the way from idle power to the limit: up to here power is idle power.
     IDLE_POWER_BAND = 0.08;
+    /// Of the power limit: what a GPU takes that waits, where the window doesn't show it.
+    IDLE_POWER = 0.1;
     /// Of the GPU's own busy power: below it a high utilisation is waiting, not work.
     LOW_POWER = 0.45;
     /// Of the way from idle to busy power: the same, for GPUs that idle at high power.
@@ -123,6 +125,8 @@ thresholds! {
     SYNC_SHARE = 0.2;
     /// That wait's share may differ by so much from the share of the time in which the GPU is used.
     SYNC_FITS = 0.35;
+    /// Of the main thread's Python: a line with so much of it is work of its own, which keeps the GPU waiting without a sync.
+    SYNC_ONE_LINE = 0.8;
     /// Share of the window that starting workers may take.
     RESTART = 0.05;
     /// Seconds after its birth in which a worker still starts.

@@ -135,6 +135,20 @@ impl RankFacts<'_> {
         known.then(|| Measure { value: self.doing.of(all), samples: self.doing.samples })
     }
 
+    /// Of the lost time: what is certain of `share`, if the GPU worked meanwhile for all but the time that the thread
+    /// was `elsewhere`. Within a slot the GPU's work and its rest cannot be told apart, and who waits for it, asleep or
+    /// in a loop, does so while it works.
+    pub fn beyond_the_gpus_work(&self, share: f64, elsewhere: f64) -> f64 {
+        let lost: f64 = self.weight.iter().sum();
+        let used: f64 = self.weight.iter().map(|w| w * (1.0 - w)).sum();
+        let used = if lost > 0.0 { used / lost } else { 0.0 };
+        if used >= 1.0 {
+            return 0.0;
+        }
+        let beyond = (share - (used - elsewhere).max(0.0)) / (1.0 - used);
+        beyond.clamp(0.0, share)
+    }
+
     /// Share of the lost time in which the main thread waits for what nobody of the job owes it: a time, events, input.
     pub fn by_choice(&self) -> f64 {
         let chosen = self.doing.of(&[Doing::Sleep, Doing::Events]);

@@ -30,12 +30,16 @@ pub fn judge(facts: &Facts) -> Case {
     let apart = used.map(|u| (share - u.value).abs());
     let fits = case.below("main_thread.wait_share_less_gpu_used_share", apart.and_then(seen), t::SYNC_FITS);
     // Work in one place would keep the GPU waiting without the sync as well.
-    let spread = case.below(
-        "main_thread.share_of_its_heaviest_line_of_python",
-        heaviest_line(facts, &[Doing::Python]),
-        t::LAUNCH_SPREAD,
-    );
-    case.all(&[gaps, could, waits, fits, spread]);
+    let line = heaviest_line(facts, &[Doing::Python]);
+    let spread = case.below("main_thread.share_of_its_heaviest_line_of_python", line, t::LAUNCH_SPREAD);
+    let python = rank.doing.of(&[Doing::Python]);
+    let of_python = line.filter(|_| python > 0.0).map(|m| m.map(|most| most / python));
+    // Without any Python the work is native, and nobody sees its lines.
+    let launches = match of_python {
+        Some(_) => case.below("main_thread.heaviest_line_of_its_python", of_python, t::SYNC_ONE_LINE),
+        None => Some(true),
+    };
+    case.all(&[gaps, could, waits, fits, spread, launches]);
     let prepares = [Doing::Python, Doing::Native, Doing::OnCpu, Doing::NativeWait];
     case.explains(rank.doing.of(&prepares), facts);
     case.reason = match &place {

@@ -74,7 +74,9 @@ fn until_last_write(facts: &Facts) -> Option<Measure> {
     // The write itself is in the slot in which compiling ends.
     let split = ((last / facts.grid.seconds).max(0.0) as usize + 1).min(facts.grid.slots);
     let on_cpu: Vec<(usize, f64)> = if rank.doing.by_stacks {
-        let ran = |s: &Sampled| if ON_CPU.contains(&s.doing) { 1.0 } else { 0.0 };
+        // An iterator that makes its next element prepares data.
+        let compiles = |s: &Sampled| ON_CPU.contains(&s.doing) && !frames::iterates(&s.frames);
+        let ran = |s: &Sampled| if compiles(s) { 1.0 } else { 0.0 };
         rank.sampled.iter().map(|s| (s.slot, s.factor * ran(s))).collect()
     } else {
         let main = rank.main?;

@@ -2,7 +2,7 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
-use super::super::series::{Measure, average, mean};
+use super::super::series::{Measure, average};
 use super::super::thresholds as t;
 use super::case::{Case, percent};
 use super::ranks;
@@ -20,10 +20,7 @@ pub fn judge(facts: &Facts) -> Case {
     let power = average(rank.gpus.iter().filter_map(|&g| {
         let gpu = &facts.seen.gpus[g];
         let limit = gpu.power_limit.map(f64::from).filter(|l| *l > 0.0)?;
-        let used = 1.0 - rank.lost?.value;
-        let full = ranks::power_of_work(gpu).map(|(_, full)| full);
-        let full = full.or_else(|| Some(mean(&gpu.power)?.value / used)).filter(|_| used > 0.0)?;
-        Some((1.0, full / limit))
+        Some((1.0, ranks::power_of_work(gpu)?.1 / limit))
     }));
     let weak = case.below("gpu.power_share_of_limit_while_busy", power, t::LAUNCH_POWER);
     let on_cpu = case.at_least("main_thread.on_cpu_share", rank.share(ON_CPU), 0.7);

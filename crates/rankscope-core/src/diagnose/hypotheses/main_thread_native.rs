@@ -2,17 +2,34 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
+use super::super::facts::rank::RankFacts;
 use super::super::thresholds as t;
 use super::case::Case;
 use super::main_thread;
 
 const NATIVE: &[Doing] = &[Doing::Native];
+/// In which a thread may wait for the GPU while that works, or for anything else.
+const ASLEEP: &[Doing] = &[
+    Doing::NativeWait,
+    Doing::GilWait,
+    Doing::Data,
+    Doing::Lock,
+    Doing::Disk,
+    Doing::Socket,
+    Doing::Child,
+    Doing::Sleep,
+    Doing::Events,
+];
 
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("main_thread_native", facts);
     let rank = facts.rank();
     let gil = facts.seen.stacks.samples.iter().any(|s| s.main && s.gil.is_some());
-    let share = rank.and_then(|r| r.share(NATIVE)).filter(|_| gil);
+    // A wait for the GPU that spins is native code too, and no work: it lasts as long as the GPU works.
+    let works = |r: &RankFacts| {
+        r.share(NATIVE).map(|m| m.map(|native| r.beyond_the_gpus_work(native, r.doing.of(ASLEEP))))
+    };
+    let share = rank.and_then(works).filter(|_| gil);
     let runs = case.at_least("main_thread.runs_native_code_share", share, t::SECOND_SHARE);
     let on_cpu = rank.and_then(|r| r.on_cpu);
     let on_cpu = if on_cpu.is_some() {

@@ -7,8 +7,8 @@ use super::super::observations::Gpu;
 use super::super::series::{at, average, mean, quantile};
 use super::super::thresholds as t;
 
-/// Waits that another rank can be the reason of, where there is more than one.
-const WAITS: &[Doing] = &[Doing::NativeWait, Doing::Lock, Doing::Socket];
+/// Beside native waits, those that another rank can be the reason of.
+const ASKED: &[Doing] = &[Doing::Lock, Doing::Socket];
 
 /// Share of the window in which the rank waited for others: by its GPU's phases; where these show none, by its main
 /// thread.
@@ -16,11 +16,17 @@ pub fn waits(facts: &Facts, rank: &RankFacts) -> Option<f64> {
     let by_gpu = rank.collective.filter(|share| *share > 0.0).or_else(|| by_power(facts, rank));
     let lost = rank.lost.map_or(1.0, |m| m.value);
     // The little that a healthy rank loses is nobody's fault.
-    let by_thread = (rank.doing.known() && lost >= t::HEALTHY_LOST).then(|| lost * rank.doing.of(WAITS));
+    let by_thread = (rank.doing.known() && lost >= t::HEALTHY_LOST).then(|| lost * for_others(rank));
     match (by_gpu, by_thread) {
         (Some(a), Some(b)) => Some((a + b).min(1.0)),
         (a, b) => a.or(b).or(rank.collective),
     }
+}
+
+/// Of the lost time: in a wait for other ranks. A native wait that lasts as long as the own GPU works is for that.
+fn for_others(rank: &RankFacts) -> f64 {
+    let native = rank.doing.of(&[Doing::NativeWait]);
+    rank.doing.of(ASKED) + rank.beyond_the_gpus_work(native, 0.0)
 }
 
 /// Collectives shorter than a reading leave full utilisation at a middling power. Where one rank loses much more than
@@ -31,7 +37,7 @@ fn by_power(facts: &Facts, rank: &RankFacts) -> Option<f64> {
     let most = facts.ranks.iter().filter_map(lost).fold(0.0, f64::max);
     let mine = lost(rank).filter(|mine| most - mine >= t::LOSES_MORE)?;
     let late = facts.ranks.iter().find(|r| lost(r) == Some(most)).and_then(|r| r.gpus.first())?;
-    let (idle, full) = power_of_work(&facts.seen.gpus[*late])?;
+    let (idle, full) = power_of_work(&facts.seen.gpus[*late]).filter(|(idle, full)| full > idle)?;
     let watts =
         average(rank.gpus.iter().filter_map(|&g| Some((1.0, mean(&facts.seen.gpus[g].power)?.value))))?;
     let used = 1.0 - mine;
@@ -39,7 +45,8 @@ fn by_power(facts: &Facts, rank: &RankFacts) -> Option<f64> {
     (used > 0.0 && works / used < t::WORKS_FOR_ITS_USE).then_some(used - works)
 }
 
-/// Watts at no and at full utilisation: the line through a GPU's readings.
+/// Watts at no and at full utilisation: the line through a GPU's readings; where these are all alike, through their mean
+/// and what an idle GPU takes.
 pub fn power_of_work(gpu: &Gpu) -> Option<(f64, f64)> {
     let points =
         || (0..gpu.power.len()).filter_map(|s| Some((at(&gpu.utilization, s)? / 100.0, at(&gpu.power, s)?)));
@@ -47,9 +54,13 @@ pub fn power_of_work(gpu: &Gpu) -> Option<(f64, f64)> {
     let watts = average(points().map(|(_, w)| (1.0, w)))?.value;
     let spread = average(points().map(|(u, _)| (1.0, (u - used).powi(2))))?.value;
     let both = average(points().map(|(u, w)| (1.0, (u - used) * (w - watts))))?.value;
-    // Readings that are all alike carry no line.
     let slope = both / spread;
-    (spread >= 0.002 && slope > 0.0).then_some((watts - slope * used, watts + slope * (1.0 - used)))
+    if spread >= 0.002 && slope > 0.0 {
+        return Some((watts - slope * used, watts + slope * (1.0 - used)));
+    }
+    let limit = gpu.power_limit.map(f64::from).filter(|limit| limit.is_finite() && *limit > 0.0)?;
+    let idle = (t::IDLE_POWER * limit).min(watts);
+    (used > 0.0).then_some((idle, idle + (watts - idle) / used))
 }
 
 pub struct Late {
