@@ -50,11 +50,14 @@ fn ids(seen: &Observations) -> Vec<u32> {
     }
 }
 
+/// The first rank's process; a record may know neither its name nor its number.
 fn title(seen: &Observations) -> String {
-    let Some(rank) = seen.ranks.first() else { return "rankscope diagnose".to_owned() };
-    match seen.processes.iter().find(|process| process.pid == rank.pid) {
-        Some(process) if !process.name.is_empty() => format!("{} ({})", process.name, process.pid),
-        _ => format!("pid {}", rank.pid),
+    let pid = seen.ranks.first().map(|rank| rank.pid).filter(|pid| *pid > 0);
+    let process = seen.processes.iter().find(|process| Some(process.pid) == pid);
+    match (pid, process.map(|process| process.name.as_str()).unwrap_or_default()) {
+        (None, _) => "rankscope diagnose".to_owned(),
+        (Some(pid), "") => format!("pid {pid}"),
+        (Some(pid), name) => format!("{name} ({pid})"),
     }
 }
 

@@ -93,6 +93,17 @@ fn hostile_names_are_text() {
 }
 
 #[test]
+fn the_title_is_the_process_where_one_is_known() {
+    let of = |pid: u32, name: &str| {
+        let process = Process { pid, name: name.to_owned(), ..Process::default() };
+        let rank = Rank { pid, ..Rank::default() };
+        title(&Observations { ranks: vec![rank], processes: vec![process], ..Observations::default() })
+    };
+    assert_eq!((of(7, "python"), of(7, "")), ("python (7)".to_owned(), "pid 7".to_owned()));
+    assert_eq!(of(0, ""), "rankscope diagnose", "a record without either");
+}
+
+#[test]
 fn of_nothing_there_is_a_page_too() {
     let page = judged(&Observations::default());
     assert_eq!((page.ranks.len(), page.charts.len()), (1, 0));
