@@ -1,6 +1,7 @@
 """The demo's summary against the cgroup's files, read beside it by a shell and cut by awk."""
 
 import json
+import itertools
 import os
 import re
 import subprocess
@@ -58,7 +59,7 @@ class Demo:
         return [(row[0], max(0, row[1] - row[2]) / MB) for row in self.polls]
 
     def peak_bounds(self):
-        """Between what no sampler of one second can miss and the highest that was there."""
+        """Between what no sampler of one second can miss and the highest that was there: seen, or between two looks."""
         series = self.working_sets()
         end = series[-1][0]
         held = [
@@ -66,7 +67,8 @@ class Demo:
             for at, _ in series
             if at + 1200 <= end - 1000  # the last second belongs to `scope`
         ]
-        return max(held), max(value for _, value in series)
+        rise = max(after - before for (_, before), (_, after) in itertools.pairwise(series))
+        return max(held), max(value for _, value in series) + rise
 
     def throttled_bounds(self):
         """Share of throttled periods in percent; up to a second of periods at either end may go unseen."""

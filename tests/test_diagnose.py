@@ -294,7 +294,7 @@ def test_one_that_was_stopped_stays_stopped_and_it_is_said(rankscope, tmp_path, 
 
 
 def test_one_that_ends_meanwhile_is_diagnosed_until_then(rankscope, tmp_path, target):
-    job = target("import time; print('ready'); time.sleep(2)")
+    job = target("import time; print('ready'); time.sleep(8)")
     found = diagnose(rankscope, tmp_path, "--pid", job.pid, "--duration", 60)
     assert 5 <= found.seen["slots"] < 100
     assert found.process(job.pid)["ended_s"] is not None
