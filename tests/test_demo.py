@@ -1,7 +1,7 @@
 """The demo's summary against the cgroup's files, read beside it by a shell and cut by awk."""
 
-import json
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -59,7 +59,7 @@ class Demo:
         return [(row[0], max(0, row[1] - row[2]) / MB) for row in self.polls]
 
     def peak_bounds(self):
-        """Between what no sampler of one second can miss and the highest that was there: seen, or between two looks."""
+        """Between what no sampler of one second can miss and the highest that was there, seen or between two looks."""
         series = self.working_sets()
         end = series[-1][0]
         held = [
