@@ -59,7 +59,7 @@ class Demo:
         return [(row[0], max(0, row[1] - row[2]) / MB) for row in self.polls]
 
     def peak_bounds(self):
-        """Between what no sampler of one second can miss and the highest that was there, seen or between two looks."""
+        """Between what no sampler of one second can miss and the highest there was, seen or between two looks."""
         series = self.working_sets()
         end = series[-1][0]
         held = [
