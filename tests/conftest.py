@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support import container
+from support import browser, container
 from support.cli import Rankscope
 from support.mlflow_server import MlflowServer, unavailable_reason
 from support.nvml import Nvml
@@ -42,6 +42,13 @@ def rankscope():
         if path.is_file():
             return Rankscope(path.resolve())
     pytest.fail(f"no rankscope at {', '.join(map(str, candidates))}: run `cargo build`", pytrace=False)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    need(browser.unavailable_reason())
+    with browser.chromium() as started:
+        yield started
 
 
 @pytest.fixture

@@ -265,7 +265,7 @@ def test_hostile_text_moves_no_terminal(rankscope, tmp_path):
     file.write_text('trainer: rfdetr\nepochs: "\\e[31mred\\u202e"\n"\\e]0;title\\a": 1\nlr: 1\nseed: 1\n')
     done = rankscope.run("advise", file, check=1)
     said = done.stdout + done.stderr
-    assert "\\u{1b}[31mred\\u{202e}" in said
+    assert "␛[31mred⟨U+202E⟩" in said
     assert not any(c < " " and c != "\n" for c in said)
     assert "\u202e" not in said
     answer = json.loads(rankscope.run("advise", file, "--json", check=1).stdout)

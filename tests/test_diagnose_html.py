@@ -22,13 +22,6 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def chromium():
-    need(browser.unavailable_reason())
-    with browser.chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def looked(rankscope, tmp_path_factory):
     """A process that crunches before a GPU that is used now and then: the page, and what the diagnosis was."""
     base = tmp_path_factory.mktemp("looked")

@@ -17,13 +17,6 @@ FULL_NUMBER = 2e-4  # five digits of data, and what a merge of floats loses
 
 
 @pytest.fixture(scope="module")
-def chromium():
-    need(browser.unavailable_reason())
-    with browser.chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def job(rankscope, tmp_path_factory):
     """Two ranks, over an hour: several windows a point."""
     base = tmp_path_factory.mktemp("job")

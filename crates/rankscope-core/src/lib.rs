@@ -13,6 +13,7 @@ pub mod audit;
 pub mod catalogue;
 pub mod cgroup;
 pub mod civil;
+pub mod clean;
 pub mod compare;
 pub mod deliver;
 pub mod diagnose;

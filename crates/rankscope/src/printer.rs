@@ -7,6 +7,7 @@ use std::os::fd::FromRawFd;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rankscope_core::clean::clean;
 
 /// Data.
 pub fn data(text: &str) {
@@ -15,29 +16,23 @@ pub fn data(text: &str) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
+/// Lines for a person, on stdout: names in them are whatever somebody made them.
+pub fn text(text: &str) {
+    data(&harmless(text));
+}
+
+fn harmless(text: &str) -> String {
+    text.split('\n').map(clean).collect::<Vec<_>>().join("\n")
+}
+
 /// A word to the person at the terminal.
 pub fn say(text: &str) {
     block(&format!("rankscope: {text}"));
 }
 
-/// Text of others, without what moves a terminal's cursor or turns its writing around.
-pub fn visible(text: &str) -> String {
-    let unseen = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match unseen(c) {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
-        }
-    }
-    shown
-}
-
-/// Several lines to the person at the terminal, as they are.
+/// Several lines to the person at the terminal.
 pub fn block(text: &str) {
+    let text = harmless(text);
     // Without std's lock: a process that is forked while another thread holds it could never say anything.
     // SAFETY: only written to, and never closed by us.
     let mut stderr = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDERR_FILENO) });
@@ -77,7 +72,7 @@ impl Progress {
 
     /// What stands beside the bar.
     pub fn note(&self, text: String) {
-        self.bar.set_message(text);
+        self.bar.set_message(clean(&text));
     }
 
     /// A word while the bar is shown.
@@ -143,7 +138,7 @@ mod tests {
 
     #[test]
     fn text_of_others_moves_no_cursor() {
-        assert_eq!(visible("a\u{1b}[2Jb\r\u{202e}c ä"), "a\\u{1b}[2Jb\\r\\u{202e}c ä");
+        assert_eq!(harmless("a\u{1b}[2Jb\r\nc\u{202e}d ä"), "a␛[2Jb␍\nc⟨U+202E⟩d ä");
     }
 
     #[test]

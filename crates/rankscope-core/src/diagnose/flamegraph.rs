@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use super::observations::{Frame, Stacks};
 use super::profile::Profile;
+use crate::clean::html;
 
 const WIDTH: f64 = 1200.0;
 const ROW: usize = 18;
@@ -140,19 +141,7 @@ fn fill(file: &str) -> String {
 
 /// Names come from the program: markup in them stays text, and what XML can't hold is replaced.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+    html(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
 
 /// What is above and below the clicked box is stretched, the rest hidden; boxes above it fill the width. Other pictures

@@ -11,7 +11,6 @@
 //! `assets/` draws them. A text that comes from outside goes through `clean`, a text of ours stands in `words`.
 
 pub mod charts;
-pub mod clean;
 mod data;
 pub mod grid;
 mod make;

@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 
-use super::clean::{clean, html, json_in_html};
 use super::sizing::Sizing;
 use super::words::english;
 use super::{Cell, Report, Table, Tone, Verdict, data};
+use crate::clean::{clean, html, json_in_html};
 use crate::ending::Reason;
 use crate::postmortem::{MARGIN, MARGIN_AFTER_KILL, clock, duration, size};
 

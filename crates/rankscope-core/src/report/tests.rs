@@ -59,5 +59,5 @@ fn the_data_can_be_read_back() {
     let data = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
     assert_eq!(data["training"][0]["values"][0], serde_json::Value::Null, "NaN is no value");
-    assert_eq!(data["marks"][0][3], clean::clean(EVIL));
+    assert_eq!(data["marks"][0][3], crate::clean::clean(EVIL));
 }

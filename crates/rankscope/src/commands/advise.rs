@@ -46,7 +46,7 @@ pub fn advise(config: &Config) -> Result<u8, String> {
         None => look(config),
     };
     Ok(code.unwrap_or_else(|(code, why)| {
-        printer::say(&printer::visible(&why));
+        printer::say(&why);
         code
     }))
 }

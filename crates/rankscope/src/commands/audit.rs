@@ -34,7 +34,7 @@ pub fn audit(config: &Config) -> Result<u8, String> {
     match config.json {
         true => printer::data(&as_json(&report).to_string()),
         false if report.findings.is_empty() => {}
-        false => printer::data(&as_text(&report)),
+        false => printer::text(&as_text(&report)),
     }
     Ok(if report.asks_for_action() { exit::FINDING } else { exit::DONE })
 }

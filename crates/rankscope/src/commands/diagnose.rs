@@ -62,7 +62,7 @@ pub fn diagnose(config: &Config) -> Result<u8, String> {
     let json = serde_json::to_string(&diagnosis).map_err(|e| e.to_string())?;
     match config.json {
         true => printer::data(&json),
-        false => printer::data(&text(&seen.observations, &diagnosis)),
+        false => printer::text(&text(&seen.observations, &diagnosis)),
     }
     // Only now: a file that can't be written takes nothing from what a minute of looking has found.
     files::write(config, &seen, &diagnosis)?;
@@ -78,6 +78,5 @@ fn text(seen: &Observations, diagnosis: &Diagnosis) -> String {
     let mut lines = ladder(seen, diagnosis);
     let cost = cost(&diagnosis.overhead, seen.slots as f64 * seen.slot_seconds);
     lines.extend(cost.into_iter().flat_map(|line| [String::new(), line]));
-    // Names of processes and functions are whatever somebody made them.
-    lines.iter().map(|line| printer::visible(line)).collect::<Vec<_>>().join("\n")
+    lines.join("\n")
 }

@@ -53,7 +53,7 @@ pub fn doctor(config: &Config) -> Result<u8, String> {
         true => printer::data(
             &json!({ "checks": checks.iter().map(Check::json).collect::<Vec<_>>() }).to_string(),
         ),
-        false => printer::data(&checks.iter().map(Check::text).collect::<Vec<_>>().join("\n")),
+        false => printer::text(&checks.iter().map(Check::text).collect::<Vec<_>>().join("\n")),
     }
     Ok(if failed { exit::FINDING } else { exit::DONE })
 }

@@ -36,7 +36,7 @@ pub fn postmortem(config: &Config) -> Result<u8, String> {
     let found = examine(ranks).ok_or("nothing was recorded there")?;
     match config.json {
         true => printer::data(&print::json(&found).to_string()),
-        false => printer::data(&print::text(&found)),
+        false => printer::text(&print::text(&found)),
     }
     Ok(exit::DONE)
 }

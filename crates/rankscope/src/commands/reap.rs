@@ -94,7 +94,7 @@ pub fn reap(config: &Config) -> Result<u8, String> {
     if !rows.is_empty() {
         let names = ["RUN", "NAME", "LAST SIGN OF LIFE", "SILENT FOR", "MEMORY THEN", ""];
         rows.insert(0, names.map(str::to_owned).to_vec());
-        printer::data(&printer::table(&rows));
+        printer::text(&printer::table(&rows));
     }
     let after = postmortem::duration(config.stale_after.as_millis() as i64);
     let after = after.trim_end_matches(" 0 s").trim_end_matches(" 0 min");

@@ -22,7 +22,7 @@ pub fn report(config: &Config) -> Result<u8, String> {
     let tracking_uri = config.tracking_uri.as_deref();
     let material = material(config.what.as_deref(), config.store.clone(), tracking_uri, true)?;
     let report = make(material).ok_or("nothing was recorded there")?;
-    report.remarks.iter().for_each(|remark| printer::say(&rankscope_core::report::clean::clean(remark)));
+    report.remarks.iter().for_each(|remark| printer::say(remark));
     write(&config.output, &render(&report))?;
     Ok(exit::DONE)
 }

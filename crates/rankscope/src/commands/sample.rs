@@ -32,7 +32,7 @@ pub fn sample(config: &Config) -> Result<u8, String> {
         let readings = &measurement.readings;
         match config.json {
             true => printer::data(&as_json(readings, &subjects, measurement.dated).to_string()),
-            false => printer::data(&as_text(readings, &subjects)),
+            false => printer::text(&as_text(readings, &subjects)),
         }
     }
     Ok(exit::DONE)

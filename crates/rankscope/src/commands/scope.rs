@@ -41,7 +41,7 @@ pub fn scope(config: &Config) -> Result<u8, String> {
     let report = Report::of(&mut measurement.sources, &sample, &measurement.readings, place);
     match config.json {
         true => printer::data(&report.json().to_string()),
-        false => printer::data(&report.text()),
+        false => printer::text(&report.text()),
     }
     Ok(exit::DONE)
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use rankscope_core::catalogue::advise::{Finding, Section};
 use rankscope_core::catalogue::trainer::{Severity, Trainer};
 use rankscope_core::catalogue::version::Version;
+use rankscope_core::clean::clean;
 use serde_json::json;
 
 use super::Origin;
-use crate::printer;
 
 const WIDTH: usize = 80;
 const INDENT: &str = "    ";
@@ -52,7 +52,7 @@ impl Answer<'_> {
         let keys = count(self.section.entries.len(), "key");
         let version = version(self.trainer, self.version, self.from);
         let head = format!("{} {version}: {}{place}: {keys}", self.trainer.name, self.path.display());
-        let mut lines = wrapped(&printer::visible(&head), "");
+        let mut lines = wrapped(&clean(&head), "");
         for finding in self.findings {
             lines.push(String::new());
             lines.extend(self.about(finding));
@@ -72,11 +72,11 @@ impl Answer<'_> {
             Severity::Hint => "hint",
         };
         let first = format!("{place}: {word}: {}{unset}: {}", finding.key, finding.what);
-        let mut lines = wrapped(&printer::visible(&first), INDENT);
+        let mut lines = wrapped(&clean(&first), INDENT);
         let parts = [("why", &finding.why), ("do", &finding.action), ("price", &finding.price)];
         for (name, text) in parts {
             if let Some(text) = text {
-                let line = printer::visible(&format!("{INDENT}{name}: {text}"));
+                let line = clean(&format!("{INDENT}{name}: {text}"));
                 lines.extend(wrapped(&line, "      "));
             }
         }

@@ -1,9 +1,9 @@
 //! How a comparison looks on a terminal.
 
+use rankscope_core::clean::clean;
 use rankscope_core::compare::{Change, Finding, JobRow, Kind, RankRow};
 use rankscope_core::ending::Reason;
 use rankscope_core::postmortem::{duration, size};
-use rankscope_core::report::clean::clean;
 
 use super::Job;
 use crate::look::{Look, Style};
