@@ -34,13 +34,13 @@ fn gpu_use(facts: &Facts) -> String {
         let others = gpu.processes.iter().filter(|p| p.ours == Some(false) && !p.graphics).count();
         let graphics = if gpu.processes.iter().any(|p| p.graphics) { ", a display on it" } else { "" };
         let by = if gpu.processes_known {
-            format!(", {ours} of our processes, {others} others{graphics}")
+            format!(", by {ours} of our processes and {others} of others{graphics}")
         } else {
             String::new()
         };
-        format!("{} {used}{by}", gpu.label)
+        format!("GPU {}: {used}{by}", gpu.label)
     });
-    format!("GPU: {}", each.collect::<Vec<_>>().join("; "))
+    each.collect::<Vec<_>>().join("; ")
 }
 
 fn phases(facts: &Facts) -> String {
@@ -57,7 +57,7 @@ fn phases(facts: &Facts) -> String {
         let parts: Vec<String> =
             parts.map(|(kind, share)| format!("{} {}", kind.replace('_', " "), percent(share))).collect();
         let period = usage.period_s.map(|s| format!(", every {}", words::duration(s))).unwrap_or_default();
-        format!("{} {}{period}", usage.gpu, parts.join(", "))
+        format!("GPU {} {}{period}", usage.gpu, parts.join(", "))
     });
     let missing: Vec<String> = facts.gpus.iter().flat_map(|g| g.missing.clone()).collect();
     let missing = if missing.is_empty() { String::new() } else { format!(" ({})", missing.join("; ")) };
@@ -65,23 +65,26 @@ fn phases(facts: &Facts) -> String {
     format!("Phases: {}{missing}", if each.is_empty() { "none".into() } else { each.join("; ") })
 }
 
-fn figure(name: &str, measure: Option<Measure>, unit: &str) -> String {
-    measure.map_or_else(|| format!("{name} not known"), |m| format!("{name} {:.1}{unit}", m.value))
-}
-
 fn cpu_and_io(facts: &Facts) -> String {
     let machine = &facts.machine;
     let limit = machine.limit.map(|l| format!(" of {l:.1} cores")).unwrap_or_else(|| " cores".into());
-    let parts = [
-        figure("container", machine.cpu, &limit),
-        figure("throttled", machine.throttled, " % of periods"),
-        figure("pressure CPU", machine.cpu_pressure, " %"),
-        figure("I/O", machine.io_pressure, " %"),
-        figure("memory", machine.memory_pressure, " %"),
-        figure("node", machine.node_cpu, " % busy"),
-        figure("iowait", machine.iowait, " %"),
+    let figures: [(&str, Option<Measure>, &str); 7] = [
+        ("container", machine.cpu, &limit),
+        ("throttled", machine.throttled, " % of periods"),
+        ("pressure of CPU", machine.cpu_pressure, " %"),
+        ("pressure of I/O", machine.io_pressure, " %"),
+        ("pressure of memory", machine.memory_pressure, " %"),
+        ("node", machine.node_cpu, " % busy"),
+        ("iowait", machine.iowait, " %"),
     ];
-    format!("CPU and I/O in the lost time: {}", parts.join(", "))
+    let known: Vec<String> = figures
+        .iter()
+        .filter_map(|(name, measure, unit)| Some(format!("{name} {:.1}{unit}", measure.as_ref()?.value)))
+        .collect();
+    let unknown: Vec<&str> = figures.iter().filter(|f| f.1.is_none()).map(|f| f.0).collect();
+    let unknown = (!unknown.is_empty()).then(|| format!("not known: {}", unknown.join(", ")));
+    let told = [(!known.is_empty()).then(|| known.join(", ")), unknown];
+    format!("CPU and I/O in the lost time: {}", told.into_iter().flatten().collect::<Vec<_>>().join("; "))
 }
 
 fn processes(facts: &Facts) -> String {
