@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import need
+from conftest import need, need_packages
 from support.container import Container
 from support.diagnosed import diagnose, mean, start
 from support.mlflow_server import MlflowServer, unavailable_reason
@@ -226,7 +226,7 @@ time.sleep(600)
 
 
 def test_what_the_training_marks(rankscope, tmp_path, store):
-    pytest.importorskip("rankscope", reason="needs the wheel: make wheel")
+    need_packages("rankscope")
     code = """
 import rankscope, time
 print("ready", flush=True)
@@ -413,7 +413,9 @@ def server(tmp_path_factory):
 
 
 def test_into_the_run_that_the_job_writes_to(rankscope, tmp_path, target, server):
-    mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+    need_packages("mlflow")
+    import mlflow
+
     client = mlflow.MlflowClient(tracking_uri=server.uri)
     run = client.create_run("0").info.run_id
     environment = {**os.environ, "MLFLOW_TRACKING_URI": server.uri}

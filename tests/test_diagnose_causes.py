@@ -8,7 +8,7 @@ import json
 import time
 
 import pytest
-from conftest import need
+from conftest import need, need_packages
 from targets.place import running
 from targets.table import BY_NAME
 
@@ -56,7 +56,7 @@ def test_a_program_has_its_cause_and_it_is_named(rankscope, library, name):
 
 def test_the_story_that_rankscope_was_begun_for(rankscope, library):
     """Masks encoded one by one: the place is named, what it is not has its numbers, and something can be done."""
-    pytest.importorskip("pycocotools", reason="needs tests/requirements.txt")
+    need_packages("pycocotools")
     target = BY_NAME["seed_story"]
     # Longer than a training phase and a validation together.
     with running(target, 0, library, seconds=100) as (place, pid):
@@ -116,7 +116,9 @@ def test_each_process_on_a_shared_gpu_has_its_share(library, monkeypatch):
 
 def process_shares(path):
     """By nvidia-ml-py's struct, from a copy of the library of its own."""
-    pynvml = pytest.importorskip("pynvml", reason="needs tests/requirements.txt")
+    need_packages("pynvml")
+    import pynvml
+
     nvml = ctypes.CDLL(str(path.resolve()))
     device = ctypes.c_void_p()
     assert nvml.nvmlInit_v2() == 0
