@@ -7,6 +7,7 @@ Needs tests/requirements-mlflow.txt in the Python that runs the tests.
 """
 
 import os
+import random
 import signal
 import socket
 import sqlite3
@@ -30,9 +31,16 @@ def unavailable_reason():
 
 
 def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """Nobody else's until somebody listens: below the ports that the kernel gives to outgoing connections, one of
+    which would take it in the meantime, and above those of Ray's workers."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as sock:
+            try:
+                sock.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class MlflowServer:
