@@ -1,6 +1,7 @@
 """Programs whose stacks are known: `stack_target.py KIND [SECONDS]`. Prints `ready` when it is at it."""
 
 import ctypes
+import gc
 import multiprocessing
 import os
 import queue
@@ -81,6 +82,25 @@ def shares():
             part(start + mean * chance.uniform(0.5, 1.5))
             spent[part.__name__] += time.perf_counter() - start
     print(spent, flush=True)
+
+
+def collects():
+    """As `shares`: the collector looks through what lives, then a loop as long as that took."""
+    spent, begun = {"collector": 0.0, "loop": 0.0}, []
+    lives = [[n] for n in range(400_000)]
+    gc.disable()
+    gc.callbacks.append(lambda phase, _: begun.append((phase, time.perf_counter())))
+    thread(sleeps)
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    ready()
+    while not ended.is_set():
+        gc.collect()
+        [(_, start), (_, stop)], begun[:] = begun, []
+        busy_until(time.perf_counter() + stop - start)
+        spent["collector"] += stop - start
+        spent["loop"] += stop - start
+    print(spent, len(lives), flush=True)
 
 
 def tiny_a(x):

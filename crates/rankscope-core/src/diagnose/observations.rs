@@ -262,7 +262,7 @@ pub struct StackSample {
     pub gil: Option<bool>,
     /// Some other thread of the process held it.
     pub gil_elsewhere: Option<bool>,
-    /// The garbage collector was at work (3.13 and later).
+    /// The thread collected garbage (Python 3.9 and later say so).
     pub collecting: Option<bool>,
     /// The leaf differed between two readings in a row: it is not to be believed.
     pub torn_leaf: bool,

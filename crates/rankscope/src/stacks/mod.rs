@@ -3,6 +3,7 @@
 //! A thread reads the memory of each process at random moments, and stays within a budget of CPU time. Whoever may not be
 //! read is named with the rule that forbids it (`refused`); whoever ends is dropped.
 
+mod collector;
 mod pace;
 mod process;
 mod python;

@@ -7,9 +7,9 @@ use py_spy::config::{Config, LockingStrategy};
 use py_spy::{PythonSpy, StackTrace};
 use rankscope_core::diagnose::observations::Frame;
 
-use super::THREAD;
 use super::tids::Tids;
 use super::torn::believed;
+use super::{THREAD, collector};
 
 /// Nearest to the leaf: a recursion may be thousands deep.
 const MAX_DEPTH: usize = 256;
@@ -31,6 +31,8 @@ pub struct Seen {
     pub frames: Vec<Frame>,
     pub gil: Option<bool>,
     pub gil_elsewhere: Option<bool>,
+    /// It is the one that collects garbage.
+    pub collecting: Option<bool>,
     pub torn_leaf: bool,
 }
 
@@ -53,6 +55,7 @@ impl Attached {
     /// Every thread that runs Python code. `None`: the memory changed too much meanwhile, or it is gone.
     pub fn sample(&mut self) -> Option<Vec<Seen>> {
         let first = self.read(false)?;
+        let collects = collector::collects(&self.spy);
         let again = self.read_again(&first);
         let pid = u32::try_from(self.spy.pid).ok()?;
         let holder = first.iter().position(|trace| trace.owns_gil);
@@ -77,13 +80,15 @@ impl Attached {
                 }
                 None => (frames, false),
             };
+            let gil = self.gil_known.then_some(holder == Some(at));
             seen.push(Seen {
                 tid,
                 thread: short(trace.thread_name.unwrap_or_default()),
                 main: tid == pid,
                 frames,
-                gil: self.gil_known.then_some(holder == Some(at)),
+                gil,
                 gil_elsewhere: self.gil_known.then_some(holder.is_some_and(|holder| holder != at)),
+                collecting: is_collecting(collects, gil),
                 torn_leaf,
             });
         }
@@ -107,6 +112,14 @@ impl Attached {
     fn read(&mut self, holder_only: bool) -> Option<Vec<StackTrace>> {
         self.spy.config.gil_only = holder_only;
         guarded(|| self.spy.get_stack_traces()).ok()
+    }
+}
+
+/// Who collects holds the GIL.
+fn is_collecting(collects: Option<bool>, gil: Option<bool>) -> Option<bool> {
+    match (collects?, gil) {
+        (false, _) => Some(false),
+        (true, gil) => gil,
     }
 }
 

@@ -49,7 +49,7 @@ impl Table {
                 stack,
                 gil: seen.gil,
                 gil_elsewhere: seen.gil_elsewhere,
-                collecting: None,
+                collecting: seen.collecting,
                 torn_leaf: seen.torn_leaf,
             });
         }
@@ -139,6 +139,7 @@ mod tests {
             frames: vec![frame],
             gil: Some(true),
             gil_elsewhere: Some(false),
+            collecting: Some(false),
             torn_leaf: false,
         }
     }

@@ -7,7 +7,7 @@ use super::case::{Case, percent};
 
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("garbage_collection", facts);
-    // Only newer interpreters say whether they collect.
+    // Python before 3.9 does not say whether it collects.
     let told = facts.seen.stacks.samples.iter().any(|s| s.collecting.is_some());
     let collects = facts.rank().and_then(|r| r.share(&[Doing::Collect])).filter(|_| told);
     let collects = case.at_least("main_thread.collects_garbage_share", collects, t::COLLECTING);

@@ -113,6 +113,8 @@ pub const EXPLAINS: &[(&str, f64, &[&str])] = &[
     ("jit_compile", t::EXPLAINS, MAIN),
     ("input_worker_restart", t::EXPLAINS, INPUT),
     ("input_in_main_process", t::EXPLAINS, MAIN),
+    // What stands between two steps delays the launch of the next.
+    ("garbage_collection", t::EXPLAINS, &["launch_bound", "frequent_sync"]),
     ("launch_bound", t::EXPLAINS, MAIN),
     ("frequent_sync", t::EXPLAINS, &["main_thread_native"]),
     ("gpu_clock_limited", t::EXPLAINS, &["straggler", "collective_wait"]),
