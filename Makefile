@@ -4,7 +4,8 @@
 #   make test            everything; needs root and cgroup v1 for the tests with real containers. The tests of MLflow
 #                        run with MLflow 3 (.venv) and once more with MLflow 2 (.venv-mlflow2)
 #   make test-mlflow2    only the latter
-#   make test-torch      Lightning, Transformers, torchrun, torch's and MPI's process groups with the real packages (6 GB)
+#   make test-torch      Lightning, Transformers, torchrun, torch's and MPI's process groups, and a validation by
+#                        torchmetrics that `diagnose` must see through, with the real packages (6 GB)
 #   make test-rfdetr     advise and its catalogue against RF-DETR's own classes (8 wheels, none is installed)
 #   make test-v2         a virtual machine with a cgroup v2 kernel (fetched once), and the checks that run in it
 #   make test-v2-old     the same with a kernel that keeps less (5.10)
@@ -61,12 +62,15 @@ test-mlflow2: $(VENV2)/ready
 	$(VENV2)/bin/pip install --quiet --no-deps --config-settings profile=dev .
 	$(VENV2)/bin/pytest $(WITH_MLFLOW2) $(TOGETHER) $(PYTEST_ARGS)
 
+WITH_TORCH := $(patsubst %,tests/test_%.py,diagnose_causes frameworks ranks tracking_groups)
+
 # Tests with the marker `large`, which `make test` leaves out. The first line fails where one of these is not there.
 test-torch: $(VENV_TORCH)/ready
-	$(VENV_TORCH)/bin/python -c 'import accelerate, lightning, mpi4py, torch, transformers'
+	$(VENV_TORCH)/bin/python -c 'import accelerate, lightning, mpi4py, torch, torchmetrics, torchvision, transformers'
 	$(CARGO) build --bin rankscope
+	$(CARGO) build --package fake-nvml
 	$(VENV_TORCH)/bin/pip install --quiet --no-deps --config-settings profile=dev .
-	$(VENV_TORCH)/bin/pytest -m large tests/test_frameworks.py tests/test_ranks.py tests/test_tracking_groups.py $(PYTEST_ARGS)
+	$(VENV_TORCH)/bin/pytest -m large $(WITH_TORCH) $(PYTEST_ARGS)
 
 # pydantic and PyYAML are there with MLflow.
 test-rfdetr: $(VENV)/mlflow
@@ -163,7 +167,7 @@ $(VENV)/ray: tests/requirements-ray.txt $(VENV)/mlflow
 	@touch $@
 
 $(VENV_TORCH)/ready: tests/requirements-torch.txt
-	@echo "installing torch, Lightning and Transformers into $(VENV_TORCH): 6 GB, some minutes"
+	@echo "installing torch, torchmetrics, Lightning and Transformers into $(VENV_TORCH): 6 GB, some minutes"
 	$(PYTHON) -m venv $(VENV_TORCH)
 	$(VENV_TORCH)/bin/pip install --quiet --requirement tests/requirements-torch.txt
 	@touch $@

@@ -4,11 +4,15 @@ All of them, with three seeds each, are `make bench-diagnose`.
 """
 
 import ctypes
+import importlib.util
 import json
+import re
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from conftest import need, need_packages
+from conftest import REPO, need, need_packages
 from targets.place import running
 from targets.table import BY_NAME
 
@@ -54,10 +58,14 @@ def test_a_program_has_its_cause_and_it_is_named(rankscope, library, name):
     assert verdict["cause"] == target.cause, verdict["summary"]
 
 
-def test_the_story_that_rankscope_was_begun_for(rankscope, library):
+@pytest.mark.parametrize("packages", ["stand-in", pytest.param("real", marks=pytest.mark.large)])
+def test_the_story_that_rankscope_was_begun_for(rankscope, library, packages):
     """Masks encoded one by one: the place is named, what it is not has its numbers, and something can be done."""
     need_packages("pycocotools")
     target = BY_NAME["seed_story"]
+    if packages == "real":
+        need_packages("torch", "torchmetrics", "torchvision")
+        target = replace(target, program="real/seed_story")
     # Longer than a training phase and a validation together.
     with running(target, 0, library, seconds=100) as (place, pid):
         command = [rankscope, "diagnose", "--pid", pid, "--duration", 11, "--json"]
@@ -68,17 +76,24 @@ def test_the_story_that_rankscope_was_begun_for(rankscope, library):
     diagnosis = json.loads(done.stdout)
     verdict = diagnosis["verdict"]
     assert verdict["cause"] == "main_thread_python", verdict["summary"]
-    frames = diagnosis["top_stacks"][0]["frames"]
-    assert any("_get_safe_item_values" in str(frame) and "helpers.py" in str(frame) for frame in frames), (
-        frames
-    )
+    directory = "torchmetrics/detection" if packages == "real" else "detection"
+    place = rf"`_get_safe_item_values` \({directory}/helpers\.py:(\d+)\)"
+    named = re.search(place, verdict["summary"])
+    assert named, verdict["summary"]
+    assert ".encode(" in helpers(packages).read_text().splitlines()[int(named[1]) - 1], named[0]
     by_cause = {h["cause"]: h for h in diagnosis["hypotheses"]}
-    for cause in ("input_workers_saturated", "storage_wait", "jit_compile"):
+    for cause in ("input_workers_saturated", "input_too_few_workers", "storage_wait", "jit_compile"):
         assert by_cause[cause]["status"] == "rejected", by_cause[cause]
-        assert by_cause[cause]["evidence"], by_cause[cause]
+        assert re.search(r"\d", str(by_cause[cause]["evidence"])), by_cause[cause]
     remedies = by_cause["main_thread_python"]["remedies"]
     assert any("every n-th epoch" in r["do"] for r in remedies), remedies
     assert any("faster_coco_eval" in (r["does_not_help"] or "") for r in remedies), remedies
+
+
+def helpers(packages):
+    if packages == "real":
+        return Path(importlib.util.find_spec("torchmetrics").origin).parent / "detection/helpers.py"
+    return REPO / "tests/targets/torchmetrics/detection/helpers.py"
 
 
 def test_what_the_fake_shows_is_what_ran(rankscope, library):

@@ -3,30 +3,14 @@
 Eight loader workers that are long done, a desktop on the GPU (`table.py`), and a JIT cache of 250 MB that is old.
 """
 
-import os
 import time
-from pathlib import Path
 
 import numpy as np
+from caches import old_cache
 from gpu import Gpu
 from job import Job
 from loaders import Dataset, Loader
 from torchmetrics.detection.mean_ap import MeanAveragePrecision
-
-
-def old_cache():
-    """Large, and written long ago: its size says nothing about now."""
-    directory = os.environ.get("CUDA_CACHE_PATH")
-    if directory is None:
-        return
-    for n in range(5):
-        file = Path(directory) / f"{n:x}" / "blob"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("wb") as cache:
-            cache.truncate(50_000_000)
-        before = time.time() - 88 * 60
-        for path in (file, file.parent, file.parent.parent):
-            os.utime(path, (before, before))
 
 
 def validate(gpu, images, item, seconds):
