@@ -32,8 +32,10 @@ pub struct GpuUse {
     pub collective_wait: f64,
     pub low_power: f64,
     pub unknown: f64,
-    /// Seconds from one idle phase to the next, where they come at even distances.
+    /// Seconds from one idle phase to the next, where they come at even distances; with the epochs, of an epoch.
     pub period_s: Option<f64>,
+    /// They come with the epochs that the training marks.
+    pub every_epoch: bool,
 }
 
 /// A stretch of one GPU's time.

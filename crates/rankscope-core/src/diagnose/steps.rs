@@ -56,7 +56,7 @@ fn phases(facts: &Facts) -> String {
         let parts = parts.into_iter().filter(|(_, share)| *share > 0.0);
         let parts: Vec<String> =
             parts.map(|(kind, share)| format!("{} {}", kind.replace('_', " "), percent(share))).collect();
-        let period = usage.period_s.map(|s| format!(", every {}", words::duration(s))).unwrap_or_default();
+        let period = words::period(usage);
         format!("GPU {} {}{period}", usage.gpu, parts.join(", "))
     });
     let missing: Vec<String> = facts.gpus.iter().flat_map(|g| g.missing.clone()).collect();

@@ -41,8 +41,7 @@ fn head(facts: &Facts) -> String {
     let gpu = if facts.ranks.len() > 1 { format!("{gpu} ({})", rank.name) } else { gpu };
     match rank.lost {
         Some(lost) => {
-            let period = rank.gpus.first().and_then(|&g| facts.gpus[g].usage.period_s);
-            let period = period.map(|s| format!(", every {}", words::duration(s))).unwrap_or_default();
+            let period = rank.gpus.first().map(|&g| words::period(&facts.gpus[g].usage)).unwrap_or_default();
             let waits = rank.collective.filter(|c| *c >= t::HEALTHY_OTHER);
             let waits = waits.map(|c| format!(" and in a collective {}", percent(c))).unwrap_or_default();
             format!("{gpu} idle {}{waits} of {window}{period}", percent(lost.value))

@@ -4,7 +4,7 @@ use super::facts::Facts;
 use super::facts::doing::Doing;
 use super::facts::frames;
 use super::facts::stacks::Hot;
-use super::findings::{Diagnosis, Overhead, Remedy, Status};
+use super::findings::{Diagnosis, GpuUse, Overhead, Remedy, Status};
 use super::hypotheses::case::percent;
 use super::observations::Observations;
 
@@ -19,6 +19,12 @@ pub fn duration(seconds: f64) -> String {
         s if s < 48.0 * 3600.0 => format!("{:.0} h", s / 3600.0),
         s => format!("{:.0} d", s / 86400.0),
     }
+}
+
+/// `, every 7.1 s`, or where the training says its epochs `, every epoch (7.1 s)`.
+pub fn period(usage: &GpuUse) -> String {
+    let Some(seconds) = usage.period_s.map(duration) else { return String::new() };
+    if usage.every_epoch { format!(", every epoch ({seconds})") } else { format!(", every {seconds}") }
 }
 
 /// `` `f` (package/file.py:12), from `g` (…) ``.

@@ -9,7 +9,7 @@ pub mod shares;
 pub mod stacks;
 pub mod workers;
 
-use super::observations::Observations;
+use super::observations::{Gpu, Observations};
 use super::phases::{self, GpuTime, Grid};
 use super::series::Measure;
 use doing::Doing;
@@ -38,7 +38,7 @@ impl<'a> Facts<'a> {
         let grid = grid(seen)?;
         let in_company =
             seen.ranks.len() > 1 || seen.ranks.iter().any(|r| r.rank.is_some_and(|rank| rank > 0));
-        let gpus: Vec<GpuTime> = seen.gpus.iter().map(|gpu| phases::of_gpu(gpu, grid, in_company)).collect();
+        let gpus: Vec<GpuTime> = seen.gpus.iter().map(|gpu| gpu_time(seen, gpu, grid, in_company)).collect();
         let ranks: Vec<RankFacts> = rank::of_all(seen, &gpus, grid);
         let focus = focus(&ranks);
         let weight = ranks.get(focus).map_or_else(|| vec![1.0; grid.slots], |rank| rank.weight.clone());
@@ -77,6 +77,14 @@ impl<'a> Facts<'a> {
     pub fn seconds(&self, share: f64) -> f64 {
         share * self.lost().value * self.window()
     }
+}
+
+fn gpu_time(seen: &Observations, gpu: &Gpu, grid: Grid, in_company: bool) -> GpuTime {
+    let mut time = phases::of_gpu(gpu, grid, in_company);
+    let user = seen.ranks.iter().position(|rank| rank.gpus.contains(&gpu.label));
+    let marks = seen.marks.iter().filter(|m| user.is_some() && m.rank.is_none_or(|rank| Some(rank) == user));
+    time.compare_with_epochs(marks, grid);
+    time
 }
 
 /// The rank whose GPU is idle most. Of several, the one whose main thread does something while the others wait.

@@ -9,7 +9,7 @@ mod period;
 mod runs;
 
 use super::findings::{GpuUse, Phase};
-use super::observations::{Gpu, Series};
+use super::observations::{Gpu, Mark, Series};
 use super::series::{Measure, at, average};
 use super::thresholds as t;
 use levels::Levels;
@@ -52,6 +52,13 @@ pub struct GpuTime {
 impl GpuTime {
     pub fn lost_mean(&self) -> Option<Measure> {
         average(self.lost.iter().flatten().map(|&lost| (1.0, lost)))
+    }
+
+    /// `marks`: of the rank that uses it.
+    pub fn compare_with_epochs<'a>(&mut self, marks: impl Iterator<Item = &'a Mark>, grid: Grid) {
+        if let Some(seconds) = period::of_epochs(&self.phases, marks, grid) {
+            (self.usage.period_s, self.usage.every_epoch) = (Some(seconds), true);
+        }
     }
 
     /// Slots in a phase of this kind.
@@ -124,6 +131,7 @@ fn finish(gpu: &Gpu, grid: Grid, levels: Levels, phases: Vec<Phase>, lost: Vec<O
         low_power: share(LOW_POWER),
         unknown: share(UNKNOWN),
         period_s: period::of(&phases, &lost, grid),
+        every_epoch: false,
     };
     let mut time = GpuTime { lost, phases, usage, missing: levels.missing };
     time.usage.lost = time.lost_mean().map(|m| m.value);

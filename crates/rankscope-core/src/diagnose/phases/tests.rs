@@ -1,4 +1,4 @@
-use super::super::observations::GpuProcess;
+use super::super::observations::{GpuProcess, Mark};
 use super::*;
 
 const GRID: Grid = Grid { slots: 300, seconds: 0.2 };
@@ -86,4 +86,46 @@ fn a_period_is_told_only_where_there_is_one() {
     );
     assert_eq!(uneven.usage.period_s, None);
     assert_eq!(of_gpu(&gpu(|_| (97.0, 600.0)), GRID, false).usage.period_s, None);
+}
+
+/// Training, and a validation of 3 s at the end of each epoch; epochs of 7 to 14 s, marked at `mark` after the start.
+fn epochs(mark: f64) -> (GpuTime, Vec<Mark>) {
+    let begins = [0.0, 8.0, 20.0, 27.0, 41.0, 50.0];
+    let idle = |s: f64| begins.iter().any(|begin| (begin - 3.0..*begin).contains(&s));
+    let time = of_gpu(&gpu(|s| if idle(s as f64 * 0.2) { (0.0, 80.0) } else { (97.0, 600.0) }), GRID, false);
+    let marks = begins.iter().enumerate().map(|(epoch, begin)| Mark {
+        at_s: begin + mark,
+        epoch: Some(epoch as i64),
+        ..Mark::default()
+    });
+    (time, marks.collect())
+}
+
+#[test]
+fn idle_phases_that_come_with_the_epochs() {
+    // Marked at the first step, right at the validation's begin, and in the middle of the training.
+    for mark in [0.1, -3.05, -2.95, 3.0] {
+        let (mut time, marks) = epochs(mark);
+        assert_eq!(time.usage.period_s, None, "they are uneven");
+        time.compare_with_epochs(marks.iter(), GRID);
+        assert!(time.usage.every_epoch, "{mark}: {:?}", kinds(&time));
+        assert!(time.usage.period_s.is_some_and(|s| (s - 10.5).abs() < 0.1), "{:?}", time.usage);
+    }
+}
+
+#[test]
+fn idle_phases_that_come_otherwise() {
+    let (mut time, marks) = epochs(0.1);
+    let mut other = |marks: &mut dyn Iterator<Item = Mark>| {
+        let marks: Vec<Mark> = marks.collect();
+        time.compare_with_epochs(marks.iter(), GRID);
+        (time.usage.every_epoch, time.usage.period_s)
+    };
+    assert_eq!(other(&mut marks.iter().take(3).cloned()), (false, None), "too few");
+    // Of every second epoch only.
+    let longer = |mark: &Mark| Mark { epoch: mark.epoch.map(|e| e / 2), ..mark.clone() };
+    assert_eq!(other(&mut marks.iter().map(longer)), (false, None), "too few");
+    let shorter = (0..60).map(|s| Mark { at_s: s as f64, epoch: Some(s), ..Mark::default() });
+    assert_eq!(other(&mut shorter.into_iter()), (false, None), "most epochs have none");
+    assert_eq!(other(&mut marks.iter().map(|m| Mark { epoch: None, ..m.clone() })), (false, None));
 }
