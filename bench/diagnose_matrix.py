@@ -43,6 +43,8 @@ def run(target, seed, options):
     with Place(target, seed, options.library) as place:
         pid = place.start(seconds=1000)
         command = [options.rankscope, "diagnose", "--pid", pid, "--duration", options.duration, "--json"]
+        if options.no_gpu:
+            command.append("--no-gpu")
         if options.observations:
             options.observations.mkdir(parents=True, exist_ok=True)
             command += ["--observations", options.observations / f"{target.name}-{seed}.json"]
@@ -157,6 +159,9 @@ def main():
     parser.add_argument("--seeds", type=lambda text: [int(n) for n in text.split(",")], default=[0, 1, 2])
     parser.add_argument("--jobs", type=int, default=2, help="targets at a time, of those that are light")
     parser.add_argument("--only", type=lambda text: text.split(","), help="names of targets")
+    parser.add_argument(
+        "--no-gpu", action="store_true", help="without the faked GPU: the kernel's word alone"
+    )
     parser.add_argument("--truth", action="store_true", help="checks the targets alone, without rankscope")
     parser.add_argument("--observations", type=Path, help="a folder for what was observed")
     parser.add_argument("--results", type=Path, help="writes everything there, as lines of JSON")
