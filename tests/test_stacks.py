@@ -1,5 +1,6 @@
 """Python stacks of other processes, read while they run: right, never paused, and well refused."""
 
+import contextlib
 import html
 import json
 import os
@@ -185,6 +186,61 @@ def test_many_threads_stay_within_the_budget(sampler):
     assert Counter(s["thread"] for s in stacks.samples)["sleeps"] == 63 * len(stacks.of(main=True))
     # Attaching costs what it costs; the rest is 2 % of a core. Twice that, for a machine that is busy.
     assert stacks.cpu_seconds - short.cpu_seconds <= 2 * 0.02 * 8 + 0.1
+
+
+def test_expensive_processes_leave_time_to_all(sampler):
+    """Attaching counts as well: what it takes of a short window, readings have less."""
+    with contextlib.ExitStack() as stack:
+        pids = [stack.enter_context(sampler.target("many")).pid for _ in range(6)]
+        stacks = sampler.read(6, *pids)
+    assert {s["pid"] for s in stacks.samples} <= set(pids)
+    assert stacks.samples
+    # One reading more of each than there is time for: all may be due when the last of it is spent.
+    assert stacks.cpu_seconds <= 0.02 * 6 + 6 * 0.02, (stacks.cpu_seconds, stacks.left_out)
+
+
+def test_workers_that_there_is_no_time_for_are_counted(sampler):
+    with sampler.target("loader") as process:
+        workers = process.words[1:]
+        stacks = sampler.read(1, process.pid, *(f"{pid}:worker" for pid in workers))
+    assert stacks.of(pid=process.pid)
+    read = {s["pid"] for s in stacks.samples} - {process.pid}
+    assert stacks.left_out == len(workers) - len(read) > 0
+
+
+def test_the_library_that_a_thread_runs_in(sampler):
+    with sampler.target("compresses") as process:
+        stacks = sampler.read(4, process.pid)
+    if stacks.native_refused:
+        need(stacks.native_refused)
+    native = natives(stacks)
+    # On a machine that is full it often has no CPU when it is looked at.
+    assert sum(native.values()) >= 5, native
+    assert sum(n for (_, library), n in native.items() if "libz" in library) > 0.9 * sum(native.values()), native
+    # Below Python's own frames, which stay as they are.
+    assert stacks.functions(main=True)["compresses"] == len(stacks.of(main=True))
+    assert not any(".so" in frame["file"] for s in stacks.samples for frame in stacks.frames_of(s))
+
+
+def test_the_library_that_a_thread_waits_in(sampler):
+    with sampler.target("rests") as process:
+        stacks = sampler.read(2, process.pid)
+    native = natives(stacks)
+    [((function, library), n)] = native.items()
+    assert "sleep" in function and "libc" in library, native
+    assert n >= 0.8 * len(stacks.of(main=True)) > 4
+
+
+def test_bytecode_is_in_no_library(sampler):
+    with sampler.target("many") as process:
+        stacks = sampler.read(3, process.pid)
+    assert sum(natives(stacks).values()) < 0.1 * len(stacks.of(main=True)), natives(stacks)
+
+
+def natives(stacks):
+    """Functions and libraries below the main thread's Python frames, and how often."""
+    frames = [stacks.frames[s["native"]] for s in stacks.of(main=True) if s["native"] is not None]
+    return Counter((frame["function"], Path(frame["file"]).name) for frame in frames)
 
 
 def test_workers_are_read_less_often(sampler):

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+import zlib
 
 END = time.monotonic() + float(sys.argv[2] if len(sys.argv) > 2 else "inf")
 
@@ -136,6 +137,19 @@ def loader():
         worker.start()
     ready(*(worker.pid for worker in workers))
     hot()
+
+
+def compresses():
+    """Native code of a library, for half a second each time."""
+    data = random.randbytes(12 << 20)
+    ready()
+    while time.monotonic() < END:
+        zlib.compress(data)
+
+
+def rests():
+    ready()
+    sleeps()
 
 
 def short_lived():

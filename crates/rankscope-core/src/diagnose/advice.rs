@@ -19,7 +19,7 @@ pub fn of(facts: &Facts, catalogue: Catalogue) -> Vec<Remedy> {
     let top = stacks::top(&rank.sampled, &rank.weight, ASKED);
     let mut order: Vec<(String, &[&Frame])> = Vec::new();
     let mut shares: HashMap<String, f64> = HashMap::new();
-    for (frames, share) in &top {
+    for stacks::Top { frames, share, .. } in &top {
         for remedy in catalogue(frames, *share) {
             if !shares.contains_key(&remedy.action) {
                 order.push((remedy.action.clone(), frames));

@@ -25,7 +25,7 @@ pub mod thresholds;
 mod verdict;
 mod words;
 
-use facts::stacks::{self, Sampled};
+use facts::stacks::{self, Sampled, Top};
 use facts::{Facts, frames};
 use findings::{Diagnosis, Hypothesis, Overhead, Remedy, TopStack, Verdict};
 use observations::{Frame, Observations};
@@ -81,10 +81,12 @@ pub fn diagnose(seen: &Observations, catalogue: Catalogue) -> Diagnosis {
 
 fn top_stacks(facts: &Facts) -> Vec<TopStack> {
     let Some(rank) = facts.rank() else { return Vec::new() };
-    let stack = |thread: &str, (frames, idle_weight): (Vec<&Frame>, f64)| TopStack {
+    let stack = |thread: &str, top: Top| TopStack {
         thread: thread.to_owned(),
-        frames: frames.iter().map(|f| frames::words(f)).collect(),
-        idle_weight,
+        frames: (top.native.map(frames::native_words).into_iter())
+            .chain(top.frames.iter().map(|f| frames::words(f)))
+            .collect(),
+        idle_weight: top.share,
     };
     let main = format!("{}, main thread", rank.name);
     let of_main =

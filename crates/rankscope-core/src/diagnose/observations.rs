@@ -225,7 +225,7 @@ pub struct Cache {
 #[serde(default, deny_unknown_fields)]
 pub struct Stacks {
     pub frames: Vec<Frame>,
-    /// Indices in `frames`, leaf first.
+    /// Indices in `frames`, leaf first; Python's alone.
     pub stacks: Vec<Vec<u32>>,
     pub samples: Vec<StackSample>,
     /// Samples a second that were reached, for each main thread.
@@ -236,6 +236,10 @@ pub struct Stacks {
     pub dropped: u64,
     /// Processes that could not be read, and by which rule.
     pub refused: Vec<Refused>,
+    /// Processes that were not read, as the budget had no room for them.
+    pub left_out: u32,
+    /// By which rule it can't be told in which function of a library a thread runs.
+    pub native_refused: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -266,6 +270,9 @@ pub struct StackSample {
     pub collecting: Option<bool>,
     /// The leaf differed between two readings in a row: it is not to be believed.
     pub torn_leaf: bool,
+    /// Index in `frames`: the function of a library that the leaf was in, its file the library's, its line 0. Where no
+    /// symbol tells the function it is called as the library.
+    pub native: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

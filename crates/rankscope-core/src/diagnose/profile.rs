@@ -54,11 +54,11 @@ fn seconds_each(samples: &[&StackSample]) -> Option<f64> {
     Some((last.at_s - first.at_s) / gaps as f64).filter(|seconds| seconds.is_finite() && *seconds > 0.0)
 }
 
-/// Root first, without a leaf that is not to be believed.
+/// Root first, without a leaf that is not to be believed, and with the library's function that it was in.
 fn believed(stacks: &Stacks, sample: &StackSample) -> Option<Vec<u32>> {
     let stack = stacks.stacks.get(usize::try_from(sample.stack).ok()?)?;
     let skipped = usize::from(sample.torn_leaf && stack.len() > 1);
-    Some(stack.iter().skip(skipped).rev().copied().collect())
+    Some(stack.iter().skip(skipped).rev().copied().chain(sample.native).collect())
 }
 
 #[cfg(test)]
@@ -111,6 +111,15 @@ pub(crate) mod tests {
         assert!((profiles[1].seconds() - 2.0).abs() < 1e-9);
         assert!(profiles[0].entries.iter().all(|entry| entry.frames == [0, 1]));
         assert_eq!(profiles[1].entries[1].frames, [0, 2]);
+    }
+
+    #[test]
+    fn a_library_is_below_its_caller() {
+        let mut stacks = stacks();
+        stacks.samples.iter_mut().for_each(|sample| sample.native = Some(3));
+        let ranks = [Rank { rank: Some(3), pid: 7, gpus: Vec::new() }];
+        let profiles = of_ranks(&stacks, &ranks, &|_| None);
+        assert_eq!(profiles[0].entries[0].frames, [0, 1, 3]);
     }
 
     #[test]

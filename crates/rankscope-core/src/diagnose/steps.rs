@@ -8,6 +8,10 @@ use super::phases::{BUSY, COLLECTIVE_WAIT, IDLE, LOW_POWER};
 use super::series::Measure;
 use super::words;
 
+/// Fewer than these are ± 20 points and more, these ± 10.
+const FEW_SAMPLES: u64 = 24;
+const ENOUGH_SAMPLES: f64 = 96.0;
+
 pub fn of(facts: &Facts, diagnosis: &Diagnosis) -> Vec<String> {
     vec![
         gpu_use(facts),
@@ -167,5 +171,13 @@ fn stacks(facts: &Facts, diagnosis: &Diagnosis) -> String {
     let n = facts.rank().map_or(0, |r| r.doing.samples);
     // 95 % of a share of one half, the widest.
     let error = if n > 0 { format!(", ± {:.0} points", 98.0 / (n as f64).sqrt()) } else { String::new() };
-    format!("Stacks over the lost time ({n} samples{error}): {}", top.join("; "))
+    let few = match n {
+        1..FEW_SAMPLES if !facts.seen.from_record => {
+            let seconds = facts.window() * ENOUGH_SAMPLES / n as f64;
+            let seconds = (seconds / 10.0).ceil() * 10.0;
+            format!("; so few tell no shares: look for longer (`--duration {seconds:.0}`)")
+        }
+        _ => String::new(),
+    };
+    format!("Stacks over the lost time ({n} samples{error}): {}{few}", top.join("; "))
 }

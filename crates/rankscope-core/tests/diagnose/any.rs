@@ -177,18 +177,22 @@ fn stacks() -> impl Strategy<Value = Stacks> {
         prop::option::of(any::<bool>()),
         prop::option::of(any::<bool>()),
         any::<bool>(),
+        prop::option::of(0u32..9),
     )
-        .prop_map(|(at_s, pid, main, stack, gil, gil_elsewhere, collecting, torn_leaf)| StackSample {
-            at_s,
-            pid,
-            tid: pid,
-            main,
-            stack,
-            gil,
-            gil_elsewhere,
-            collecting,
-            torn_leaf,
-            ..StackSample::default()
+        .prop_map(|(at_s, pid, main, stack, gil, gil_elsewhere, collecting, torn_leaf, native)| {
+            StackSample {
+                at_s,
+                pid,
+                tid: pid,
+                main,
+                stack,
+                gil,
+                gil_elsewhere,
+                collecting,
+                torn_leaf,
+                native,
+                ..StackSample::default()
+            }
         });
     (
         prop::collection::vec(frame, 0..5),

@@ -173,6 +173,7 @@ impl Job {
                     gil_elsewhere: Some(act.gil_elsewhere),
                     collecting: act.collecting,
                     torn_leaf: false,
+                    native: None,
                 });
             }
         }

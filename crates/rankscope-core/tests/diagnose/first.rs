@@ -3,6 +3,7 @@
 use crate::build::*;
 use crate::{expect, find, look};
 use rankscope_core::diagnose::findings::Status;
+use rankscope_core::diagnose::ladder;
 use rankscope_core::diagnose::observations::*;
 
 const ENCODE: &[Line] = &[
@@ -192,6 +193,55 @@ fn mig_has_no_utilisation() {
     job.cpu(1.0);
     let found = expect(&job.seen, "cannot_tell");
     assert!(found.verdict.summary.contains("MIG"), "{}", found.verdict.summary);
+}
+
+#[test]
+fn idle_with_the_epochs_that_the_training_marks() {
+    let mut job = masks();
+    for epoch in 0..9 {
+        let at_s = f64::from(epoch) * 7.1;
+        job.seen.marks.push(Mark { at_s, epoch: Some(epoch.into()), rank: Some(0), ..Mark::default() });
+    }
+    let found = expect(&job.seen, "main_thread_python");
+    assert!(found.verdict.summary.contains("60 s, every epoch (7.1 s);"), "{}", found.verdict.summary);
+    // Of a rank without this GPU.
+    job.seen.marks.iter_mut().for_each(|mark| mark.rank = Some(1));
+    let found = look(&job.seen);
+    assert!(found.verdict.summary.contains("60 s, every 7.1 s;"), "{}", found.verdict.summary);
+}
+
+#[test]
+fn the_library_that_most_of_the_time_went_to() {
+    let mut job = masks();
+    let native = job.seen.stacks.frames.len() as u32;
+    for (function, file) in [("rleEncode", "/opt/_mask.so"), ("memcpy", "/lib/libc.so.6")] {
+        job.seen.stacks.frames.push(Frame { function: function.into(), file: file.into(), line: 0 });
+    }
+    for (i, sample) in job.seen.stacks.samples.iter_mut().enumerate() {
+        sample.native = [Some(native), Some(native), Some(native), Some(native + 1), None][i % 5];
+    }
+    let found = expect(&job.seen, "main_thread_python");
+    assert_eq!(found.top_stacks[0].frames[0], "`rleEncode` (_mask.so, native)");
+    assert!(found.top_stacks[0].frames[1].contains("_get_safe_item_values"));
+}
+
+#[test]
+fn few_samples_ask_for_a_longer_look() {
+    let mut job = masks();
+    let mut n = 0;
+    job.seen.stacks.samples.retain(|_| {
+        n += 1;
+        n % 20 == 0
+    });
+    let found = look(&job.seen);
+    let ladder = ladder(&job.seen, &found).join(" ");
+    let ladder = ladder.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(ladder.contains("so few tell no shares: look for longer (`--duration"), "{ladder}");
+    assert!(!few(&masks()), "enough");
+}
+
+fn few(job: &Job) -> bool {
+    ladder(&job.seen, &look(&job.seen)).join(" ").contains("so few")
 }
 
 #[test]

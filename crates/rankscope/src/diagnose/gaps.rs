@@ -1,6 +1,6 @@
 //! What could not be observed, in words.
 
-use rankscope_core::diagnose::observations::{Missing, Observations, Series};
+use rankscope_core::diagnose::observations::{Missing, Observations, Series, Stacks};
 use rankscope_core::gap::{Gap, Reason};
 use rankscope_core::gpu::{self, Gpus};
 use rankscope_core::reading::Readings;
@@ -50,6 +50,16 @@ fn told(what: &str, gap: &Gap) -> Missing {
         _ => None,
     };
     missing(what, &*gap.detail, remedy)
+}
+
+/// Processes that the budget had no room for, and what no symbol can be had of.
+pub fn of_stacks(stacks: &Stacks) -> Vec<Missing> {
+    let left_out = (stacks.left_out > 0).then(|| {
+        let reason = format!("{} processes were not read: all of them would cost too much", stacks.left_out);
+        missing("stacks", reason, Some("look for longer (`--duration`)"))
+    });
+    let native = stacks.native_refused.as_ref().map(|rule| missing("stacks.native", rule, None));
+    left_out.into_iter().chain(native).collect()
 }
 
 /// GPUs without a list, and values that a GPU never had. `holds_one`: a process of the job has a GPU open.

@@ -230,6 +230,7 @@ impl Window {
         let mut seen = self.seen;
         seen.stacks = stacks;
         seen.missing = gaps::of_surroundings(&self.readings);
+        seen.missing.extend(gaps::of_stacks(&seen.stacks));
         seen.missing.extend(gaps::of_processes(&self.members, by_ticks));
         seen.processes = self.members.finish(&mut self.cx);
         (seen.slot_seconds, seen.slots) = (slots.seconds, slots.count);

@@ -1,9 +1,11 @@
 //! Python stacks of other processes, many samples, without ever pausing one of them.
 //!
-//! A thread reads the memory of each process at random moments, and stays within a budget of CPU time. Whoever may not be
-//! read is named with the rule that forbids it (`refused`); whoever ends is dropped.
+//! A thread reads the memory of each process at random moments, and stays within a budget of CPU time (`account`).
+//! Whoever may not be read is named with the rule that forbids it (`refused`); whoever ends is dropped.
 
+mod account;
 mod collector;
+mod native;
 mod pace;
 mod process;
 mod python;
@@ -67,7 +69,7 @@ impl Sampler {
         let theirs = shared.clone();
         let thread = std::thread::Builder::new().name(THREAD.to_owned()).spawn(move || {
             let end = start.checked_add(window);
-            sampling::Loop::new(theirs, pace, targets, start).run(&told, end);
+            sampling::Loop::new(theirs, pace, targets, (start, window)).run(&told, end);
         })?;
         Ok(Handle { shared, tell, thread })
     }

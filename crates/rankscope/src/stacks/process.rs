@@ -7,6 +7,7 @@ use py_spy::config::{Config, LockingStrategy};
 use py_spy::{PythonSpy, StackTrace};
 use rankscope_core::diagnose::observations::Frame;
 
+use super::native::Native;
 use super::tids::Tids;
 use super::torn::believed;
 use super::{THREAD, collector};
@@ -19,6 +20,7 @@ pub struct Attached {
     spy: PythonSpy,
     tids: Tids,
     gil_known: bool,
+    native: Option<Native>,
 }
 
 /// One thread at one moment.
@@ -34,11 +36,21 @@ pub struct Seen {
     /// It is the one that collects garbage.
     pub collecting: Option<bool>,
     pub torn_leaf: bool,
+    pub native: Place,
+}
+
+/// Below the Python frames.
+pub enum Place {
+    Unknown,
+    Address(u64),
+    /// The function of a library, or the library alone.
+    Function(Frame),
 }
 
 impl Attached {
-    /// `Err`: in py-spy's words, which say little about the reason; `refused` finds that.
-    pub fn to(pid: u32) -> Result<Attached, String> {
+    /// `Err`: in py-spy's words, which say little about the reason; `refused` finds that. `native`: also where in a library
+    /// the main thread is.
+    pub fn to(pid: u32, native: bool) -> Result<Attached, String> {
         let config = Config {
             blocking: LockingStrategy::NonBlocking,
             // Else it looks for packages on the disk, for each file.
@@ -48,15 +60,17 @@ impl Attached {
         let id = py_spy::Pid::try_from(pid).map_err(|error| error.to_string())?;
         let spy = guarded(|| PythonSpy::new(id, &config))?;
         let gil_known = spy.addresses.threadstate_address != 0;
-        let mut attached = Attached { spy, tids: Tids::of(pid), gil_known };
-        guarded(|| attached.spy.get_stack_traces()).map(|_| attached)
+        let native = if native { Native::of(pid) } else { None };
+        Ok(Attached { spy, tids: Tids::of(pid), gil_known, native })
     }
 
     /// Every thread that runs Python code. `None`: the memory changed too much meanwhile, or it is gone.
     pub fn sample(&mut self) -> Option<Vec<Seen>> {
         let first = self.read(false)?;
         let collects = collector::collects(&self.spy);
+        let asked = self.native.as_mut().map(Native::ask);
         let again = self.read_again(&first);
+        let address = self.native.as_mut().zip(asked).and_then(|(native, asked)| native.answer(&asked));
         let pid = u32::try_from(self.spy.pid).ok()?;
         let holder = first.iter().position(|trace| trace.owns_gil);
         // Interpreters before 3.11 don't know their threads' ids; the main thread is the oldest one.
@@ -81,10 +95,16 @@ impl Attached {
                 None => (frames, false),
             };
             let gil = self.gil_known.then_some(holder == Some(at));
+            let main = tid == pid;
+            let native = match address.filter(|_| main && !torn_leaf) {
+                Some(address) => Place::Address(address),
+                None => Place::Unknown,
+            };
             seen.push(Seen {
                 tid,
                 thread: short(trace.thread_name.unwrap_or_default()),
-                main: tid == pid,
+                main,
+                native,
                 frames,
                 gil,
                 gil_elsewhere: self.gil_known.then_some(holder.is_some_and(|holder| holder != at)),
@@ -93,6 +113,21 @@ impl Attached {
             });
         }
         Some(seen)
+    }
+
+    /// Addresses as functions.
+    pub fn named(&mut self, mut seen: Vec<Seen>) -> Vec<Seen> {
+        for seen in &mut seen {
+            if let (Place::Address(address), Some(native)) = (&seen.native, &mut self.native) {
+                seen.native = native.frame(*address).map_or(Place::Unknown, Place::Function);
+            }
+        }
+        seen
+    }
+
+    /// errno of why no thread that runs can be seen in a library.
+    pub fn native_refused(&self) -> Option<i32> {
+        self.native.as_ref().and_then(Native::refused)
     }
 
     /// A stack changes only while its thread holds the GIL: a second look at the holder alone, which is cheap, is enough,

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use super::account::Account;
 use super::pace::{Pace, pause};
-use super::process::Attached;
+use super::process::{Attached, Seen};
 use super::{Role, Shared, Target, Tell, refused};
 
 /// An interpreter that starts, or a shell before it becomes one, can be read a little later: pauses double from here.
@@ -17,15 +18,22 @@ const MAX_TRIES: u32 = 9;
 const ATTACH_SHARE: u32 = 5;
 /// As many readings that gave nothing in a row: it is another program by now.
 const MAX_FAILED: u32 = 20;
+/// When there is nothing left to spend: until the next look.
+const LATER: Duration = Duration::from_secs(1);
+/// CPU seconds to attach to a process, before the first.
+const ATTACH_COST: f64 = 0.02;
 const UNHURRIED: Duration = Duration::from_secs(3600);
 
 pub struct Loop {
     shared: Arc<Shared>,
     pace: Pace,
+    account: Account,
     start: Instant,
     processes: HashMap<u32, Process>,
     /// No attaching before that.
     attach_from: Instant,
+    /// CPU seconds of the costliest.
+    attach_cost: f64,
 }
 
 struct Process {
@@ -51,9 +59,15 @@ struct Readable {
 }
 
 impl Loop {
-    pub fn new(shared: Arc<Shared>, pace: Pace, targets: Vec<Target>, start: Instant) -> Loop {
-        let now = Instant::now();
-        let mut new = Loop { shared, pace, start, processes: HashMap::new(), attach_from: now };
+    pub fn new(
+        shared: Arc<Shared>,
+        pace: Pace,
+        targets: Vec<Target>,
+        (start, window): (Instant, Duration),
+    ) -> Loop {
+        let account = Account::new(pace.budget, window);
+        let (attach_from, attach_cost, processes) = (Instant::now(), ATTACH_COST, HashMap::new());
+        let mut new = Loop { shared, pace, account, start, processes, attach_from, attach_cost };
         targets.into_iter().for_each(|target| new.add(target));
         new
     }
@@ -102,11 +116,18 @@ impl Loop {
                 return true;
             }
             let main = process.target.role == Role::Main;
+            let rate = if main { rates.0 } else { rates.1 };
+            if rate <= 0.0 {
+                process.due = Instant::now() + until_next(rate);
+                return true;
+            }
             let (before, at) = (cpu_time(), Instant::now());
             let seen = readable.attached.sample();
             let cost = cpu_time().saturating_sub(before).as_secs_f64();
+            // Apart, as a library's table of symbols is read once.
+            let seen = seen.map(|seen| readable.attached.named(seen));
             readable.cost += 0.2 * (cost - readable.cost);
-            process.due = at + pause(if main { rates.0 } else { rates.1 });
+            process.due = at + until_next(rate);
             let mut table = shared.table();
             let Some(seen) = seen else {
                 table.count_failed();
@@ -119,6 +140,7 @@ impl Loop {
             };
             readable.failed = 0;
             table.add(at.saturating_duration_since(start).as_secs_f64(), *pid, seen);
+            table.native_refused = table.native_refused.or(readable.attached.native_refused());
             if main {
                 table.count_main(at.saturating_duration_since(readable.last).as_secs_f64());
             }
@@ -133,7 +155,8 @@ impl Loop {
             let costs = self.processes.values().filter(|process| process.target.role == role);
             costs.filter_map(|p| if let State::Readable(r) = &p.state { Some(r.cost) } else { None }).sum()
         };
-        self.pace.rates(cost(Role::Main), cost(Role::Worker))
+        let share = self.account.left(self.start.elapsed(), cpu_time());
+        self.pace.rates(share, cost(Role::Main), cost(Role::Worker))
     }
 
     fn attach_one(&mut self) {
@@ -144,18 +167,29 @@ impl Loop {
         let waiting = |process: &&mut Process| matches!(process.state, State::Waiting) && process.due <= now;
         // Who has been tried least comes first, those that train before those that work for them.
         let order = |process: &&mut Process| (process.tries, process.target.role != Role::Main);
+        let all_wait = self.processes.values().all(|process| !matches!(process.state, State::Readable(_)));
         let Some(process) = self.processes.values_mut().filter(waiting).min_by_key(order) else { return };
-        let (pid, before) = (process.target.pid, cpu_time());
+        let (pid, main, before) = (process.target.pid, process.target.role == Role::Main, cpu_time());
+        let may = self.account.may_attach(self.start.elapsed(), before, self.attach_cost, main);
+        // One is always worth it: without any there is nothing.
+        let first = main && all_wait;
+        if !may && !first {
+            self.attach_from = now + LATER;
+            let left_out = self.processes.values_mut().filter(waiting).count();
+            self.shared.table().leave_out(left_out);
+            return;
+        }
+        self.shared.table().leave_out(0);
         process.tries += 1;
-        match attach(pid) {
-            Some(mut attached) => {
-                let read_from = cpu_time();
-                attached.sample();
-                let cost = cpu_time().saturating_sub(read_from).as_secs_f64();
-                let last = Instant::now();
-                process.state = State::Readable(Box::new(Readable { attached, cost, last, failed: 0 }));
-                process.due = last + pause(self.pace.main_hz);
+        match attach(pid, main && self.pace.native) {
+            Some(Read { attached, cost, seen }) => {
+                self.shared.table().add(now.saturating_duration_since(self.start).as_secs_f64(), pid, seen);
+                process.state = State::Readable(Box::new(Readable { attached, cost, last: now, failed: 0 }));
                 self.shared.table().readable(pid);
+                let rates = self.rates();
+                if let Some(process) = self.processes.get_mut(&pid) {
+                    process.due = now + until_next(if main { rates.0 } else { rates.1 });
+                }
             }
             None => match refused::why(pid, &process.target.name) {
                 Some(refused) => {
@@ -171,14 +205,30 @@ impl Loop {
                 }
             },
         }
-        self.attach_from = Instant::now() + cpu_time().saturating_sub(before) * ATTACH_SHARE;
+        let cost = cpu_time().saturating_sub(before);
+        self.attach_cost = self.attach_cost.max(cost.as_secs_f64());
+        self.attach_from = Instant::now() + cost * ATTACH_SHARE;
     }
 }
 
+fn until_next(rate: f64) -> Duration {
+    if rate > 0.0 { pause(rate) } else { LATER }
+}
+
+/// The first reading of a process; what it cost.
+struct Read {
+    attached: Attached,
+    cost: f64,
+    seen: Vec<Seen>,
+}
+
 /// `None`: nothing to be read, for a reason that `refused` finds. What shows no Python is not searched for it.
-fn attach(pid: u32) -> Option<Attached> {
+fn attach(pid: u32, native: bool) -> Option<Read> {
     super::python::interpreter("/".as_ref(), pid).ok().filter(|found| found.is_python())?;
-    Attached::to(pid).ok()
+    let mut attached = Attached::to(pid, native).ok()?;
+    let before = cpu_time();
+    let seen = attached.sample()?;
+    Some(Read { attached, cost: cpu_time().saturating_sub(before).as_secs_f64(), seen })
 }
 
 fn exists(pid: u32) -> bool {

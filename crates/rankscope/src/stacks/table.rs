@@ -5,7 +5,8 @@ use std::hash::Hash;
 
 use rankscope_core::diagnose::observations::{Frame, Refused, StackSample, Stacks};
 
-use super::process::Seen;
+use super::native;
+use super::process::{Place, Seen};
 
 const MAX_FRAMES: usize = 20_000;
 const MAX_STACKS: usize = 20_000;
@@ -25,6 +26,10 @@ pub struct Table {
     main_readings: u64,
     main_seconds: f64,
     refused: HashMap<u32, Refused>,
+    /// Processes that nothing is left for.
+    left_out: u32,
+    /// errno
+    pub native_refused: Option<i32>,
 }
 
 impl Table {
@@ -39,6 +44,10 @@ impl Table {
                 self.dropped += 1;
                 continue;
             };
+            let native = match seen.native {
+                Place::Function(frame) => self.frames.index(frame, MAX_FRAMES),
+                _ => None,
+            };
             self.others += usize::from(!seen.main);
             self.samples.push(StackSample {
                 at_s,
@@ -51,6 +60,7 @@ impl Table {
                 gil_elsewhere: seen.gil_elsewhere,
                 collecting: seen.collecting,
                 torn_leaf: seen.torn_leaf,
+                native,
             });
         }
     }
@@ -65,6 +75,10 @@ impl Table {
     pub fn count_main(&mut self, seconds: f64) {
         self.main_readings += 1;
         self.main_seconds += seconds;
+    }
+
+    pub fn leave_out(&mut self, processes: usize) {
+        self.left_out = u32::try_from(processes).unwrap_or(u32::MAX);
     }
 
     /// A reading that gave nothing.
@@ -86,6 +100,7 @@ impl Table {
         let mut refused: Vec<Refused> = seen.refused.values().cloned().collect();
         refused.sort_unstable_by_key(|r| r.pid);
         self.refused = seen.refused;
+        (self.left_out, self.native_refused) = (seen.left_out, seen.native_refused);
         Stacks {
             frames: seen.frames.list,
             stacks: seen.stacks.list,
@@ -95,6 +110,8 @@ impl Table {
             failed: seen.failed,
             dropped: seen.dropped,
             refused,
+            left_out: seen.left_out,
+            native_refused: seen.native_refused.map(native::rule),
         }
     }
 }
@@ -141,6 +158,7 @@ mod tests {
             gil_elsewhere: Some(false),
             collecting: Some(false),
             torn_leaf: false,
+            native: Place::Unknown,
         }
     }
 

@@ -64,6 +64,7 @@ fn divide(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
             factor: sample.factor * part,
             frames,
             doing: Doing::Native,
+            native: sample.native,
         });
         sample.factor *= 1.0 - part;
     }

@@ -138,6 +138,15 @@ pub fn words(frame: &Frame) -> String {
     format!("`{}` ({}:{})", frame.function, short(&frame.file), frame.line)
 }
 
+/// `` `function` (library.so, native) ``, or `` `library.so` (native) ``.
+pub fn native_words(frame: &Frame) -> String {
+    let library = frame.file.rsplit('/').next().unwrap_or(&frame.file);
+    match frame.function == library {
+        true => format!("`{library}` (native)"),
+        false => format!("`{}` ({library}, native)", frame.function),
+    }
+}
+
 pub fn short(file: &str) -> &str {
     for folder in ["/site-packages/", "/dist-packages/"] {
         if let Some(at) = file.rfind(folder) {
@@ -154,6 +163,14 @@ pub fn short(file: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_of_a_library_or_the_library_alone() {
+        let frame =
+            |function: &str| Frame { function: function.into(), file: "/usr/lib/libz.so.1".into(), line: 0 };
+        assert_eq!(native_words(&frame("deflate")), "`deflate` (libz.so.1, native)");
+        assert_eq!(native_words(&frame("libz.so.1")), "`libz.so.1` (native)");
+    }
 
     #[test]
     fn the_standard_library_by_its_place() {

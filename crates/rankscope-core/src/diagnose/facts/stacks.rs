@@ -14,6 +14,8 @@ pub struct Sampled<'a> {
     /// Leaf first; a leaf that was torn is left out.
     pub frames: Vec<&'a Frame>,
     pub doing: Doing,
+    /// The function of a library below them: shown, and judged by no rule.
+    pub native: Option<&'a Frame>,
 }
 
 /// Main-thread samples of one process in the window.
@@ -24,7 +26,8 @@ pub fn of_main<'a>(seen: &'a Observations, pid: u32, main: Option<&Thread>, grid
         let slot = grid.slot(sample.at_s)?;
         let frames = frames_of(seen, sample.stack, sample.torn_leaf)?;
         let doing = doing::of_sample(sample, &frames, Os::of(main, slot), sleeps);
-        Some(Sampled { slot, factor: 1.0, frames, doing })
+        let native = sample.native.and_then(|index| seen.stacks.frames.get(index as usize));
+        Some(Sampled { slot, factor: 1.0, frames, doing, native })
     });
     sampled.collect()
 }
@@ -105,24 +108,44 @@ fn heaviest<'a>(inside: &[&Sampled<'a>], weight: &[f64], depth: usize) -> Option
     lines.into_iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(&a.0))).map(|(_, (_, frame))| frame)
 }
 
+/// Leaf first, with the library's function that most of its time went to, and its share of all.
+pub struct Top<'a> {
+    pub frames: Vec<&'a Frame>,
+    pub native: Option<&'a Frame>,
+    pub share: f64,
+}
+
 /// The heaviest stacks; calls of the same functions are one, at the line where most time went.
-pub fn top<'a>(sampled: &[Sampled<'a>], weight: &[f64], most: usize) -> Vec<(Vec<&'a Frame>, f64)> {
+pub fn top<'a>(sampled: &[Sampled<'a>], weight: &[f64], most: usize) -> Vec<Top<'a>> {
     let all: f64 = sampled.iter().map(|s| s.counts(weight)).sum();
     let mut groups: HashMap<Vec<Key>, Vec<&Sampled<'a>>> = HashMap::new();
     for s in sampled.iter().filter(|s| s.counts(weight) > 0.0) {
         groups.entry(s.frames.iter().map(|f| key(f)).collect()).or_default().push(s);
     }
-    let mut top: Vec<(Vec<&Frame>, f64)> = groups
+    let mut top: Vec<Top> = groups
         .into_values()
         .map(|inside| {
             let depth = inside.first().map_or(0, |s| s.frames.len());
             let frames = (0..depth).rev().filter_map(|d| heaviest(&inside, weight, d)).collect();
-            (frames, inside.iter().map(|s| s.counts(weight)).sum::<f64>() / all)
+            let counted = inside.iter().map(|s| s.counts(weight)).sum::<f64>();
+            Top { frames, native: native(&inside, weight, counted), share: counted / all }
         })
         .collect();
     top.sort_by(|a, b| {
-        b.1.total_cmp(&a.1).then_with(|| a.0.iter().map(|f| key(f)).cmp(b.0.iter().map(|f| key(f))))
+        let keys = |top: &'_ Top<'a>| top.frames.iter().map(|f| key(f)).collect::<Vec<_>>();
+        b.share.total_cmp(&a.share).then_with(|| keys(a).cmp(&keys(b)))
     });
     top.truncate(most);
     top
+}
+
+/// The library's function that at least half of the time went to.
+fn native<'a>(inside: &[&Sampled<'a>], weight: &[f64], all: f64) -> Option<&'a Frame> {
+    let mut functions: HashMap<&'a Frame, f64> = HashMap::new();
+    for s in inside {
+        if let Some(frame) = s.native {
+            *functions.entry(frame).or_default() += s.counts(weight);
+        }
+    }
+    functions.into_iter().find(|(_, counted)| *counted > all / 2.0).map(|(frame, _)| frame)
 }
