@@ -72,7 +72,7 @@ def main():
 def pair(targets):
     """us a reading, readings a second of each process, percent of a core, and speed beside a sampler by that alone.
 
-    Of two samplers, a short and a long one, the difference: both attach."""
+    The first two of the difference of a short and a long sampler: both attach. The percent are all that it took."""
     first, seen = targets[0], []
     short = sample(targets, SHORT)
     alone = first.speed(lambda: time.sleep(LONG))
@@ -80,7 +80,8 @@ def pair(targets):
     [long] = seen
     cpu, readings = long["cpu"] - short["cpu"], long["readings"] - short["readings"]
     seconds = LONG - SHORT
-    return cpu / readings * 1e6, readings / seconds / len(targets), 100 * cpu / seconds, beside / alone
+    percent = 100 * long["cpu"] / LONG
+    return cpu / readings * 1e6, readings / seconds / len(targets), percent, beside / alone
 
 
 def sample(targets, seconds):
