@@ -216,7 +216,9 @@ def test_the_library_that_a_thread_runs_in(sampler):
     native = natives(stacks)
     # On a machine that is full it often has no CPU when it is looked at.
     assert sum(native.values()) >= 5, native
-    assert sum(n for (_, library), n in native.items() if "libz" in library) > 0.9 * sum(native.values()), native
+    assert sum(n for (_, library), n in native.items() if "libz" in library) > 0.9 * sum(native.values()), (
+        native
+    )
     # Below Python's own frames, which stay as they are.
     assert stacks.functions(main=True)["compresses"] == len(stacks.of(main=True))
     assert not any(".so" in frame["file"] for s in stacks.samples for frame in stacks.frames_of(s))
@@ -366,11 +368,21 @@ def test_refused_by_yama(sampler, built, root, scope):
 
 def test_read_without_the_system_call(sampler, built):
     """Old filters of container runtimes know no process_vm_readv: /proc/<pid>/mem does as well."""
-    filtered = built("no_readv")
+    filtered = built("filtered", "-DCALL=__NR_process_vm_readv", "-DERROR=ENOSYS")
     with sampler.target("each_at_its_place") as process:
         stacks = sampler.read(2, process.pid, before=[filtered])
     assert stacks.refused == []
     assert stacks.functions(main=True)["hot"] > 3
+
+
+def test_the_library_of_a_thread_that_runs_is_refused_by_a_filter(sampler, built):
+    """As containers' default profiles do: said by its rule, and the Python frames are there as before."""
+    filtered = built("filtered", "-DCALL=__NR_perf_event_open", "-DERROR=EPERM")
+    with sampler.target("compresses") as process:
+        stacks = sampler.read(3, process.pid, before=[filtered])
+    assert "perf_event_open is refused" in stacks.native_refused
+    assert re.search("perf_event_paranoid is|a seccomp filter", stacks.native_refused), stacks.native_refused
+    assert stacks.functions(main=True)["compresses"] == len(stacks.of(main=True)) > 3
 
 
 def test_threads_of_another_pid_namespace(sampler, root):
