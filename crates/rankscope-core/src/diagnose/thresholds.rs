@@ -81,6 +81,8 @@ thresholds! {
     FAULT_S = 0.0001;
     /// Pages a second that come back from swap, or are read again right after their reclaim.
     RECLAIMED_PAGES = 500.0;
+    /// Of what is read from storage: so much had just been dropped.
+    RECLAIMED_READS = 0.5;
     /// Share of the lost time in which compilers ran or the main thread compiled.
     COMPILING = 0.2;
     /// MB a second written by the rank from which a slot belongs to a checkpoint.
@@ -105,6 +107,8 @@ thresholds! {
     UNUSED_MEMORY = 600.0;
     /// Of the link's rate.
     TRANSFER = 0.7;
+    /// Share of the window: so much of it a link that is full may rest, while the GPU computes.
+    TRANSFER_LOST = 0.75;
     /// Share of one rank's time in a collective ÷ the others', below which it is the one that is late.
     STRAGGLER = 0.4;
     /// Power above idle for each unit of utilisation ÷ that of the rank where it is most, below which a GPU waits.
@@ -119,6 +123,8 @@ thresholds! {
     GIL_SWITCHES = 20.0;
     /// Share of the main thread's stacks that one source line may have where launching is the work.
     LAUNCH_SPREAD = 0.3;
+    /// Share of the window that the main thread is in one line beyond the lost time, from which that line launches work.
+    LAUNCH_BESIDE = 0.25;
     /// Of the power limit: below it a busy GPU has too little to do in each kernel.
     LAUNCH_POWER = 0.4;
     /// Share of all main-thread stacks in a wait at one line of the program, with the GPU partly idle.
@@ -127,6 +133,8 @@ thresholds! {
     SYNC_FITS = 0.35;
     /// Of the main thread's Python: a line with so much of it is work of its own, which keeps the GPU waiting without a sync.
     SYNC_ONE_LINE = 0.8;
+    /// Waits of the main thread in sleep, a second: rarer ones are each for something that takes its time.
+    SYNC_SWITCHES = 50.0;
     /// Share of the window that starting workers may take.
     RESTART = 0.05;
     /// Seconds after its birth in which a worker still starts.

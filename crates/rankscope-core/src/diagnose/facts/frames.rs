@@ -31,6 +31,12 @@ pub fn begins_a_fork(frame: &Frame) -> bool {
     stdlib(&frame.file) == Some("multiprocessing/process.py") && name(&frame.function) == "_bootstrap"
 }
 
+/// The main function of a process that multiprocessing keeps for itself.
+pub fn serves(frame: &Frame) -> bool {
+    let own = ["multiprocessing/resource_tracker.py", "multiprocessing/forkserver.py"];
+    name(&frame.function) == "main" && stdlib(&frame.file).is_some_and(|module| own.contains(&module))
+}
+
 /// Frames of the interpreter at the leaf's end: (module, function).
 fn leaf_chain<'a>(stack: &'a [&Frame]) -> impl Iterator<Item = (&'a str, &'a str)> {
     stack.iter().map_while(|f| Some((stdlib(&f.file)?, name(&f.function))))

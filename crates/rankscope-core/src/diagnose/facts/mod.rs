@@ -3,6 +3,7 @@
 mod balance;
 pub mod doing;
 pub mod frames;
+pub mod helpers;
 pub mod machine;
 pub mod rank;
 pub mod shares;

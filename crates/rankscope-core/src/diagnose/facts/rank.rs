@@ -6,6 +6,7 @@ use super::super::series::{Measure, average, weighted};
 use super::balance;
 use super::doing::{self, Doing, Os, of_slot, sleeps_in};
 use super::frames;
+use super::helpers::{self, Helpers};
 use super::shares::Shares;
 use super::stacks::{self, Sampled};
 use super::workers::{self, Group};
@@ -34,6 +35,7 @@ pub struct RankFacts<'a> {
     /// Stacks of the main thread, each with its weight in the lost time and what it did.
     pub sampled: Vec<Sampled<'a>>,
     pub workers: Vec<Group<'a>>,
+    pub helpers: Option<Helpers>,
 }
 
 pub fn of_all<'a>(seen: &'a Observations, gpus: &[GpuTime], grid: Grid) -> Vec<RankFacts<'a>> {
@@ -79,6 +81,7 @@ fn of<'a>(
         on_cpu: main.and_then(|t| weighted(&t.on_cpu, &weight)),
         run_delay: main.and_then(|t| weighted(&t.run_delay, &weight)),
         workers: workers::of(seen, index, rank.pid, &weight, grid),
+        helpers: process.and_then(|p| helpers::of(seen, p, &weight, grid)),
         gpus,
         weight,
         sampled,

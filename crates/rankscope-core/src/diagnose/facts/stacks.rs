@@ -38,7 +38,7 @@ impl Sampled<'_> {
     }
 }
 
-fn frames_of(seen: &Observations, stack: u32, torn_leaf: bool) -> Option<Vec<&Frame>> {
+pub fn frames_of(seen: &Observations, stack: u32, torn_leaf: bool) -> Option<Vec<&Frame>> {
     let stack = seen.stacks.stacks.get(stack as usize)?;
     let skipped = usize::from(torn_leaf && stack.len() > 1);
     let frames = stack.iter().skip(skipped).filter_map(|&f| seen.stacks.frames.get(f as usize));

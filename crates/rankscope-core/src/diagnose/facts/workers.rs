@@ -5,6 +5,7 @@ use super::super::phases::Grid;
 use super::super::series::{Measure, at, average};
 use super::super::thresholds as t;
 use super::doing::{Doing, Os, of_slot, sleeps_in};
+use super::frames;
 use super::shares::Shares;
 
 /// Born within so many seconds of the one before: one loader's.
@@ -44,6 +45,7 @@ pub fn of<'a>(seen: &'a Observations, index: usize, rank: u32, weight: &[f64], g
         .processes
         .iter()
         .filter(|p| p.python && !is_rank(p) && (p.parent == rank || p.rank == Some(index)))
+        .filter(|p| !serves_the_library(seen, p.pid))
         .collect();
     children.sort_by(|a, b| {
         a.parent.cmp(&b.parent).then(a.started_s.total_cmp(&b.started_s)).then(a.pid.cmp(&b.pid))
@@ -59,6 +61,14 @@ pub fn of<'a>(seen: &'a Observations, index: usize, rank: u32, weight: &[f64], g
         }
     }
     groups.into_iter().map(|members| measured(members, weight, grid)).collect()
+}
+
+/// A process of multiprocessing's own, which looks after names and forks: its stacks begin in the library.
+fn serves_the_library(seen: &Observations, pid: u32) -> bool {
+    let stack = seen.stacks.samples.iter().find(|s| s.pid == pid).map(|s| s.stack);
+    let frames = stack.and_then(|stack| seen.stacks.stacks.get(stack as usize));
+    let mut frames = frames.into_iter().flatten().filter_map(|&f| seen.stacks.frames.get(f as usize));
+    frames.any(|f| frames::serves(f))
 }
 
 fn measured<'a>(members: Vec<&'a Process>, weight: &[f64], grid: Grid) -> Group<'a> {

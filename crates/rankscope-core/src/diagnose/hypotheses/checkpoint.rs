@@ -72,13 +72,13 @@ struct Written {
     concentrated: f64,
 }
 
-/// Stretches of slots in which much is written, and of those right after them in which the thread still waits for the
+/// Stretches of slots in which much is written, and of those right after them in which a thread still waits for the
 /// disk. One counts if most of it is lost.
 fn written(facts: &Facts) -> Option<Written> {
     let rank = facts.rank()?;
     let process = rank.process?;
     let rate = |slot: usize| at(&process.written, slot).unwrap_or(0.0);
-    let waits = |slot: usize| rank.main.is_some_and(|t| t.state.get(slot) == Some(&Some('D')));
+    let waits = |slot: usize| process.seen_threads.iter().any(|t| t.state.get(slot) == Some(&Some('D')));
     average((0..facts.grid.slots).filter_map(|s| Some((1.0, at(&process.written, s)?))))?;
     let all: f64 = (0..facts.grid.slots).map(|slot| rate(slot) * facts.grid.seconds).sum();
     let (mut inside, mut megabytes, mut slots) = (vec![false; facts.grid.slots], 0.0, 0);

@@ -30,7 +30,7 @@ pub fn judge(facts: &Facts) -> Case {
     let apart = used.map(|u| (share - u.value).abs());
     let fits = case.below("main_thread.wait_share_less_gpu_used_share", apart.and_then(seen), t::SYNC_FITS);
     // Work in one place would keep the GPU waiting without the sync as well.
-    let line = heaviest_line(facts, &[Doing::Python]);
+    let line = heaviest_line(facts, &[Doing::Python], &rank.weight);
     let spread = case.below("main_thread.share_of_its_heaviest_line_of_python", line, t::LAUNCH_SPREAD);
     let python = rank.doing.of(&[Doing::Python]);
     let of_python = line.filter(|_| python > 0.0).map(|m| m.map(|most| most / python));
@@ -39,7 +39,8 @@ pub fn judge(facts: &Facts) -> Case {
         Some(_) => case.below("main_thread.heaviest_line_of_its_python", of_python, t::SYNC_ONE_LINE),
         None => Some(true),
     };
-    case.all(&[gaps, could, waits, fits, spread, launches]);
+    let often = often(&mut case, facts);
+    case.all(&[gaps, could, waits, fits, spread, launches, often]);
     let prepares = [Doing::Python, Doing::Native, Doing::OnCpu, Doing::NativeWait];
     case.explains(rank.doing.of(&prepares), facts);
     case.reason = match &place {
@@ -52,4 +53,16 @@ pub fn judge(facts: &Facts) -> Case {
     };
     case.remedy("read losses and metrics every n steps only; keep them on the GPU in between (no .item(), .cpu(), print of a tensor in each step)", "the next kernels are queued while the GPU works");
     case
+}
+
+/// Each wait in which the thread sleeps is a switch. A few a second keep the GPU waiting for what the thread does in
+/// between, which would do so without them; of a wait that spins nobody knows.
+fn often(case: &mut Case, facts: &Facts) -> Option<bool> {
+    let rank = facts.rank()?;
+    if rank.doing.of(&[Doing::NativeWait]) < rank.doing.of(&[Doing::Native]) {
+        return Some(true);
+    }
+    let switches = rank.main.and_then(|m| m.voluntary_switches).map(f64::from);
+    let measured = switches.map(|value| Measure { value, samples: facts.grid.slots as u64 });
+    case.at_least("main_thread.voluntary_switches_per_second", measured, t::SYNC_SWITCHES)
 }

@@ -13,7 +13,14 @@ use super::case::{Case, percent};
 pub fn wait(facts: &Facts) -> Option<Measure> {
     let rank = facts.rank()?;
     if rank.doing.by_stacks {
-        return rank.share(&[Doing::Data]);
+        // A semaphore or a lock of shared memory is a native wait, or a lock's, and hands data over too.
+        let saturated =
+            rank.active_workers().and_then(|w| w.busy()).is_some_and(|b| b.value >= t::WORKER_BUSY);
+        let handed = |data: f64| {
+            let other = rank.doing.of(&[Doing::Lock, Doing::NativeWait]);
+            data + rank.beyond_the_gpus_work(other, data)
+        };
+        return rank.share(&[Doing::Data]).map(|m| m.map(|data| if saturated { handed(data) } else { data }));
     }
     let asleep = rank.share(&[Doing::Data, Doing::Unknown])?;
     let on_cpu = rank.doing.of(&[Doing::OnCpu, Doing::Starved, Doing::Disk]);
@@ -29,6 +36,31 @@ pub fn wait(facts: &Facts) -> Option<Measure> {
 
 pub fn wait_share(facts: &Facts) -> f64 {
     wait(facts).map_or(0.0, |m| m.value)
+}
+
+/// Who prepares what the main thread waits for: workers, or threads of its own process.
+pub struct Feeders {
+    /// `8 workers`
+    pub who: String,
+    /// Share of their time in what was asked for.
+    pub share: Measure,
+    /// Of their work (CPU, disk), which part is disk.
+    pub disk: f64,
+}
+
+/// Those that spend most of their time so.
+pub fn feeders(facts: &Facts, doing: &[Doing]) -> Option<Feeders> {
+    let rank = facts.rank()?;
+    let of = |who: String, share: Option<Measure>, (cpu, disk): (f64, f64)| {
+        let disk = if cpu + disk > 0.0 { disk / (cpu + disk) } else { 0.0 };
+        Some(Feeders { who, share: share?, disk })
+    };
+    let workers = rank
+        .active_workers()
+        .and_then(|g| of(format!("{} workers", g.members.len()), g.share(doing), work(g)));
+    let threads = rank.helpers.as_ref();
+    let threads = threads.and_then(|h| of(format!("{} threads", h.threads), h.share(doing), h.work()));
+    workers.into_iter().chain(threads).max_by(|a, b| a.share.value.total_cmp(&b.share.value))
 }
 
 /// The workers' time when they are not asleep: (CPU or want of it, disk).

@@ -4,7 +4,7 @@ use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
 use super::super::series::{Measure, average};
 use super::super::thresholds as t;
-use super::case::{Case, percent};
+use super::case::{Case, either, percent};
 use super::ranks;
 
 const ON_CPU: &[Doing] = &[Doing::Python, Doing::Native, Doing::OnCpu];
@@ -24,15 +24,21 @@ pub fn judge(facts: &Facts) -> Case {
     }));
     let weak = case.below("gpu.power_share_of_limit_while_busy", power, t::LAUNCH_POWER);
     let on_cpu = case.at_least("main_thread.on_cpu_share", rank.share(ON_CPU), 0.7);
-    let spread =
-        case.below("main_thread.share_of_its_heaviest_line", heaviest_line(facts, ON_CPU), t::LAUNCH_SPREAD);
-    case.all(&[gaps, weak, on_cpu, spread]);
+    let line = heaviest_line(facts, ON_CPU, &rank.weight);
+    let spread = case.below("main_thread.share_of_its_heaviest_line", line, t::LAUNCH_SPREAD);
+    // One line that is there while the GPU works as well as while it waits launches what that works on.
+    let whole = vec![1.0; facts.grid.slots];
+    let beside = heaviest_line(facts, ON_CPU, &whole)
+        .map(|m| m.map(|share| share - rank.lost.map_or(1.0, |lost| lost.value)));
+    let launches = case.at_least("main_thread.heaviest_line_less_lost_share", beside, t::LAUNCH_BESIDE);
+    case.all(&[gaps, weak, on_cpu, either(spread, launches)]);
     case.explains(rank.doing.of(ON_CPU), facts);
     let gap = between_kernels(facts).map_or(0.0, |m| m.value);
     case.reason = match case.holds {
         super::case::Holds::Yes => format!(
-            "the GPU waits between short kernels ({} of the lost time lies there), while the main thread is on a CPU throughout, in no place in particular",
-            percent(gap)
+            "the GPU waits between short kernels ({} of the lost time lies there), while the main thread is on a CPU throughout, {}",
+            percent(gap),
+            if spread == Some(true) { "in no place in particular" } else { "also while the GPU works" }
         ),
         _ => format!("{} of the lost time lies between kernels", percent(gap)),
     };
@@ -56,17 +62,17 @@ pub fn between_kernels(facts: &Facts) -> Option<Measure> {
     Some(Measure { value: (1.0 - idle.value / lost.value).clamp(0.0, 1.0), samples: lost.samples })
 }
 
-/// Of the lost time: the line of the program with most of it, among samples that did one of `kinds`.
-pub fn heaviest_line(facts: &Facts, kinds: &[Doing]) -> Option<Measure> {
+/// Of the time that counts: the line of the program with most of it, among samples that did one of `kinds`.
+pub fn heaviest_line(facts: &Facts, kinds: &[Doing], weight: &[f64]) -> Option<Measure> {
     let rank = facts.rank().filter(|r| r.doing.by_stacks)?;
     let mut lines: std::collections::HashMap<(&str, u32), f64> = std::collections::HashMap::new();
     let mut all = 0.0;
     for s in &rank.sampled {
         let Some(leaf) = s.frames.first() else { continue };
         if kinds.contains(&s.doing) {
-            *lines.entry((&leaf.file, leaf.line)).or_default() += s.counts(&rank.weight);
+            *lines.entry((&leaf.file, leaf.line)).or_default() += s.counts(weight);
         }
-        all += s.counts(&rank.weight);
+        all += s.counts(weight);
     }
     let most = lines.into_values().fold(0.0, f64::max);
     (all > 0.0).then(|| Measure { value: most / all, samples: rank.sampled.len() as u64 })

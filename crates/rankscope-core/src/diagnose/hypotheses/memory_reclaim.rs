@@ -2,8 +2,12 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
+use super::super::series::{Measure, weighted};
 use super::super::thresholds as t;
 use super::case::{Case, either, percent};
+
+/// Of the kernel on x86-64, which counts pages.
+const PAGE_MEGABYTES: f64 = 4096.0 / 1e6;
 
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("memory_reclaim", facts);
@@ -23,8 +27,13 @@ pub fn judge(facts: &Facts) -> Case {
         (Some(false), _) | (_, Some(false)) => Some(false),
         _ => None,
     };
+    // Files that are read by calls fault nothing in: what was just dropped comes from the disk again.
+    let again = read_again(facts).filter(|_| pages == Some(true));
+    let by_reads = again.and_then(|m| {
+        case.at_least("process.reads_from_storage_of_pages_just_dropped_share", Some(m), t::RECLAIMED_READS)
+    });
     let throttled = machine.memory_high.filter(|m| m.value > 0.0).is_some();
-    case.all(&[either(stalled, by_faults)]);
+    case.all(&[either(either(stalled, by_faults), by_reads.or(Some(false)))]);
     if case.missing.len() < 3
         && case.holds == super::case::Holds::CannotTell
         && !case.evidence.iter().any(|e| e.supports)
@@ -36,6 +45,7 @@ pub fn judge(facts: &Facts) -> Case {
     // Pages that come back from a fast disk cost CPU time, which no pressure shows.
     let faulting = machine.major_faults.map_or(0.0, |m| (m.value * t::FAULT_S).min(1.0));
     let stalled = if by_faults == Some(true) { pressure.max(disk).max(faulting) } else { pressure };
+    let stalled = if by_reads == Some(true) { stalled.max(reading(facts)) } else { stalled };
     case.explains(stalled, facts);
     let limit =
         facts.seen.container.memory_limit.map(|mb| format!(" of {:.1} GB", mb / 1000.0)).unwrap_or_default();
@@ -56,4 +66,20 @@ pub fn judge(facts: &Facts) -> Case {
     case.remedy("raise the container's memory limit", "what was just dropped is read again");
     case.remedy("fewer loader workers, a smaller cache or prefetch_factor", "each holds memory of its own");
     case
+}
+
+/// Of what the rank reads from storage: pages that had just been dropped.
+fn read_again(facts: &Facts) -> Option<Measure> {
+    let rank = facts.rank()?;
+    let read = weighted(&rank.process?.storage_read, &rank.weight)?;
+    let again = facts.machine.refaults?.map(|pages| pages * PAGE_MEGABYTES);
+    (read.value >= t::READING).then(|| again.map(|again| (again / read.value).min(1.0)))
+}
+
+/// Of the lost time: not in wait for the GPU, which works meanwhile.
+fn reading(facts: &Facts) -> f64 {
+    facts.rank().map_or(0.0, |rank| {
+        let all = [Doing::Disk, Doing::Native, Doing::NativeWait, Doing::OnCpu, Doing::Python];
+        rank.beyond_the_gpus_work(rank.doing.of(&all), 0.0)
+    })
 }

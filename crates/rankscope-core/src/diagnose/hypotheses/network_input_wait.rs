@@ -11,8 +11,8 @@ pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("network_input_wait", facts);
     let rank = facts.rank();
     let main = rank.and_then(|r| r.share(&[Doing::Socket]));
-    let group = rank.and_then(|r| r.active_workers());
-    let workers = group.and_then(|w| w.share(&[Doing::Socket]));
+    let feeders = input::feeders(facts, &[Doing::Socket]);
+    let workers = feeders.as_ref().map(|f| f.share);
     // Workers stand for the time in which the main thread waits for them.
     let through = workers.map(|m| m.map(|v| v * input::wait_share(facts)));
     let by_main = case.at_least("main_thread.waits_in_sockets_share", main, t::MAIN_SHARE);
@@ -26,7 +26,10 @@ pub fn judge(facts: &Facts) -> Case {
     let value = |m: Option<Measure>| m.map_or(0.0, |m| m.value);
     case.explains(value(main).max(value(through)), facts);
     let rate = facts.machine.receive.map(|m| format!(", {:.1} MB/s came in", m.value)).unwrap_or_default();
-    let who = if value(main) >= value(through) { "the main thread" } else { "the workers" };
+    let who = match feeders {
+        Some(feeders) if value(through) > value(main) => feeders.who,
+        _ => "the main thread".into(),
+    };
     case.reason = format!("{who} waited in sockets for {} of that time{rate}", percent(case.share));
     case.remedy(
         "read ahead: more requests at a time, larger objects (shards), a local cache",

@@ -2,7 +2,8 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
-use super::super::series::Measure;
+use super::super::facts::rank::RankFacts;
+use super::super::series::{Measure, weighted};
 use super::super::thresholds as t;
 use super::input;
 
@@ -15,13 +16,9 @@ pub struct Starving {
     pub share: f64,
 }
 
-/// The main thread, or the workers that it waits for.
+/// The main thread, or those that it waits for.
 pub fn by_whom(facts: &Facts) -> Option<Starving> {
     let rank = facts.rank()?;
-    let main = rank.run_delay.map(|delay| {
-        let share = rank.doing.of(&[Doing::Starved]).max(delay.value);
-        Starving { who: "the main thread", delay, share: share.min(1.0) }
-    });
     let workers = rank.active_workers().and_then(|group| {
         let (cpu, wanted) = (group.cpu?, group.wanted?);
         let demand = cpu.value + wanted.value;
@@ -30,8 +27,39 @@ pub fn by_whom(facts: &Facts) -> Option<Starving> {
         let matters = demand >= t::ON_CPU && delay.value >= t::STARVED;
         Some(Starving { who: "a worker", delay, share: if matters { input::wait_share(facts) } else { 0.0 } })
     });
-    [main, workers]
+    [main(rank), workers, handed_to(facts, rank)]
         .into_iter()
         .flatten()
         .max_by(|a, b| a.share.total_cmp(&b.share).then(a.delay.value.total_cmp(&b.delay.value)))
+}
+
+/// Who waits for the GIL has no CPU either as long as its holder has none.
+fn main(rank: &RankFacts) -> Option<Starving> {
+    let delay = rank.run_delay?;
+    let others = rank.process.into_iter().flat_map(|p| p.seen_threads.iter().skip(1));
+    let sums = others.filter_map(|thread| {
+        let delay = weighted(&thread.run_delay, &rank.weight)?.value;
+        Some((weighted(&thread.on_cpu, &rank.weight)?.value + delay, delay))
+    });
+    let (wanted, had_none) = sums.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let holder = if wanted >= t::ON_CPU { had_none / wanted } else { 0.0 };
+    let behind = rank.doing.of(&[Doing::GilWait]) * holder;
+    let share = rank.doing.of(&[Doing::Starved]).max(delay.value) + behind;
+    let delay = delay.map(|own| (own + behind).min(1.0));
+    Some(Starving { who: "the main thread", delay, share: share.min(1.0) })
+}
+
+/// Threads that come and go are nobody's to see one by one: the main thread waits for them, hardly any CPU is used, and
+/// the kernel says that somebody of the container wants one.
+fn handed_to(facts: &Facts, rank: &RankFacts) -> Option<Starving> {
+    let waits = rank.doing.of(&[Doing::Lock, Doing::Data]);
+    let pressure = facts.machine.cpu_pressure?.map(|percent| percent / 100.0);
+    let used = facts.machine.cpu_of_limit()?.value;
+    let matters = rank.workers.is_empty() && used < t::ON_CPU && pressure.value >= t::ON_CPU;
+    let share = if matters { waits * pressure.value } else { 0.0 };
+    (share > 0.0).then_some(Starving {
+        who: "a thread that the main thread waits for",
+        delay: pressure,
+        share,
+    })
 }

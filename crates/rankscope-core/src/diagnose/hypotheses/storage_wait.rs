@@ -11,8 +11,8 @@ pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("storage_wait", facts);
     let rank = facts.rank();
     let main = rank.and_then(|r| r.share(&[Doing::Disk]));
-    let group = rank.and_then(|r| r.active_workers());
-    let workers = group.and_then(|w| w.share(&[Doing::Disk]));
+    let feeders = input::feeders(facts, &[Doing::Disk]);
+    let workers = feeders.as_ref().map(|f| f.share);
     let by_main = case.at_least("main_thread.waits_for_storage_share", main, t::DISK_WAIT);
     let by_workers =
         workers.and_then(|m| case.at_least("workers.wait_for_storage_share", Some(m), t::DISK_WAIT));
@@ -29,17 +29,14 @@ pub fn judge(facts: &Facts) -> Case {
     if let Some(iowait) = facts.machine.iowait {
         case.at_least("node.cpu_iowait_percentage", Some(iowait), t::IO_PRESSURE);
     }
-    let of_workers = group.map_or(0.0, |g| {
-        let (cpu, disk) = input::work(g);
-        if cpu + disk > 0.0 { input::wait_share(facts) * disk / (cpu + disk) } else { 0.0 }
-    });
+    let of_workers = feeders.as_ref().map_or(0.0, |f| input::wait_share(facts) * f.disk);
     let of_main = main.map_or(0.0, |m| m.value);
     case.explains(of_main.max(of_workers), facts);
     let network: Vec<&str> =
         facts.seen.mounts.iter().filter(|m| m.network && m.files > 0).map(|m| m.fs_type.as_str()).collect();
     let place = network.first().map_or_else(|| "storage".to_owned(), |fs| format!("storage ({fs})"));
-    let who = match (of_workers > of_main, group) {
-        (true, Some(g)) => format!("{} workers", g.members.len()),
+    let who = match feeders {
+        Some(feeders) if of_workers > of_main => feeders.who,
         _ => "the main thread".into(),
     };
     let waited = if of_workers > of_main { workers.map_or(0.0, |m| m.value) } else { of_main };

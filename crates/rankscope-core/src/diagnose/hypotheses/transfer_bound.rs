@@ -12,10 +12,12 @@ pub fn judge(facts: &Facts) -> Case {
         let link = gpu.pcie_link.map(f64::from).filter(|l| l.is_finite() && *l > 0.0)?;
         let rate = |slot: usize| {
             let (rx, tx) = (at(&gpu.pcie_receive, slot), at(&gpu.pcie_transmit, slot));
-            rx.into_iter().chain(tx).reduce(f64::max)
+            // One after the other, as copies there and back are, they have the link in turns.
+            rx.into_iter().chain(tx).reduce(|a, b| a + b)
         };
-        let full = (0..facts.grid.slots)
-            .filter_map(|s| Some((1.0, f64::from(u8::from(rate(s)? >= t::TRANSFER * link)))));
+        // Readings take in what the GPU computes in between, in which nothing is copied.
+        let enough = t::TRANSFER * link * facts.lost().value.max(t::TRANSFER_LOST);
+        let full = (0..facts.grid.slots).filter_map(|s| Some((1.0, f64::from(u8::from(rate(s)? >= enough)))));
         let most = average((0..facts.grid.slots).filter_map(|s| Some((1.0, rate(s)?))))?;
         Some((average(full)?, most, link, gpu))
     };
