@@ -174,6 +174,8 @@ impl Job {
                     collecting: act.collecting,
                     torn_leaf: false,
                     native: None,
+                    asleep: None,
+                    in_futex: None,
                 });
             }
         }

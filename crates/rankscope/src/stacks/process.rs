@@ -7,7 +7,7 @@ use py_spy::config::{Config, LockingStrategy};
 use py_spy::{PythonSpy, StackTrace};
 use rankscope_core::diagnose::observations::Frame;
 
-use super::native::Native;
+use super::native::{Asked, Native};
 use super::tids::Tids;
 use super::torn::believed;
 use super::{THREAD, collector};
@@ -37,6 +37,9 @@ pub struct Seen {
     pub collecting: Option<bool>,
     pub torn_leaf: bool,
     pub native: Place,
+    /// Of the main thread: it slept, by the kernel; and in a futex.
+    pub asleep: Option<bool>,
+    pub in_futex: Option<bool>,
 }
 
 /// Below the Python frames.
@@ -70,7 +73,8 @@ impl Attached {
         let collects = collector::collects(&self.spy);
         let asked = self.native.as_mut().map(Native::ask);
         let again = self.read_again(&first);
-        let address = self.native.as_mut().zip(asked).and_then(|(native, asked)| native.answer(&asked));
+        let address =
+            self.native.as_mut().zip(asked.as_ref()).and_then(|(native, asked)| native.answer(asked));
         let pid = u32::try_from(self.spy.pid).ok()?;
         let holder = first.iter().position(|trace| trace.owns_gil);
         // Interpreters before 3.11 don't know their threads' ids; the main thread is the oldest one.
@@ -105,6 +109,8 @@ impl Attached {
                 thread: short(trace.thread_name.unwrap_or_default()),
                 main,
                 native,
+                asleep: asked.as_ref().filter(|_| main).and_then(Asked::asleep),
+                in_futex: asked.as_ref().filter(|_| main).and_then(Asked::in_futex),
                 frames,
                 gil,
                 gil_elsewhere: self.gil_known.then_some(holder.is_some_and(|holder| holder != at)),

@@ -61,6 +61,8 @@ impl Table {
                 collecting: seen.collecting,
                 torn_leaf: seen.torn_leaf,
                 native,
+                asleep: seen.asleep,
+                in_futex: seen.in_futex,
             });
         }
     }
@@ -159,6 +161,8 @@ mod tests {
             collecting: Some(false),
             torn_leaf: false,
             native: Place::Unknown,
+            asleep: None,
+            in_futex: None,
         }
     }
 

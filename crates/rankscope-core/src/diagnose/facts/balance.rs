@@ -47,7 +47,8 @@ fn divide(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
     let here = |s: &&Sampled| mixed(s.slot) && weight[s.slot] > 0.0;
     let all = sampled.iter().filter(here).count() as f64;
     let certain = sampled.iter().filter(here).filter(|s| is_running(s.doing)).count() as f64;
-    let either = sampled.iter().filter(here).filter(|s| s.doing == Doing::NativeWait).count() as f64;
+    let open = |s: &Sampled| s.doing == Doing::NativeWait && !s.state_known;
+    let either = sampled.iter().filter(here).filter(|s| open(s)).count() as f64;
     if either == 0.0 {
         return;
     }
@@ -57,7 +58,7 @@ fn divide(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
         return;
     }
     let mut native = Vec::new();
-    for sample in sampled.iter_mut().filter(|s| s.doing == Doing::NativeWait && mixed(s.slot)) {
+    for sample in sampled.iter_mut().filter(|s| open(s) && mixed(s.slot)) {
         let frames = sample.frames.clone();
         native.push(Sampled {
             slot: sample.slot,
@@ -65,6 +66,7 @@ fn divide(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
             frames,
             doing: Doing::Native,
             native: sample.native,
+            state_known: false,
         });
         sample.factor *= 1.0 - part;
     }

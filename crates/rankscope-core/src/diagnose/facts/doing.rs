@@ -93,18 +93,26 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
         Some(Wait::Events) => return Doing::Events,
         None => {}
     }
+    // The GIL is waited for in a futex.
+    let waits_for_gil = sample.gil_elsewhere == Some(true)
+        && sample.in_futex != Some(false)
+        && os.switches.is_none_or(|s| s >= t::GIL_SWITCHES);
+    let sleeps = || if waits_for_gil { Doing::GilWait } else { sleeps_in.unwrap_or(Doing::NativeWait) };
+    if sample.asleep == Some(true) {
+        return sleeps();
+    }
     if os.starved() {
         return Doing::Starved;
+    }
+    if sample.asleep == Some(false) && sample.gil.is_some() {
+        return Doing::Native;
     }
     match os.on_cpu {
         Some(share) if share >= t::ON_CPU && sample.gil.is_none() => Doing::OnCpu,
         Some(share) if share >= t::NEVER_SLEEPS => Doing::Native,
         None if os.state == Some('R') => Doing::OnCpu,
         None if os.state.is_none() => Doing::Unknown,
-        _ if sample.gil_elsewhere == Some(true) && os.switches.is_none_or(|s| s >= t::GIL_SWITCHES) => {
-            Doing::GilWait
-        }
-        _ => sleeps_in.unwrap_or(Doing::NativeWait),
+        _ => sleeps(),
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Sampled<'a> {
     pub doing: Doing,
     /// The function of a library below them: shown, and judged by no rule.
     pub native: Option<&'a Frame>,
+    /// The kernel said whether it slept at that moment.
+    pub state_known: bool,
 }
 
 /// Main-thread samples of one process in the window.
@@ -27,7 +29,7 @@ pub fn of_main<'a>(seen: &'a Observations, pid: u32, main: Option<&Thread>, grid
         let frames = frames_of(seen, sample.stack, sample.torn_leaf)?;
         let doing = doing::of_sample(sample, &frames, Os::of(main, slot), sleeps);
         let native = sample.native.and_then(|index| seen.stacks.frames.get(index as usize));
-        Some(Sampled { slot, factor: 1.0, frames, doing, native })
+        Some(Sampled { slot, factor: 1.0, frames, doing, native, state_known: sample.asleep.is_some() })
     });
     sampled.collect()
 }

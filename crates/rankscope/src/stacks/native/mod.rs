@@ -26,9 +26,31 @@ pub struct Native {
 
 /// What was found out before the stack was read a second time.
 pub enum Asked {
-    Waits(u64),
-    Runs,
-    Nothing,
+    Waits {
+        address: u64,
+        in_futex: bool,
+    },
+    /// Or would, if it had a CPU.
+    Runs {
+        /// The event was set up.
+        armed: bool,
+    },
+    Unknown,
+}
+
+impl Asked {
+    pub fn asleep(&self) -> Option<bool> {
+        match self {
+            Asked::Waits { .. } => Some(true),
+            Asked::Runs { .. } => Some(false),
+            Asked::Unknown => None,
+        }
+    }
+
+    /// `None`: it does not sleep, or nobody knows in what.
+    pub fn in_futex(&self) -> Option<bool> {
+        if let Asked::Waits { in_futex, .. } = self { Some(*in_futex) } else { None }
+    }
 }
 
 impl Native {
@@ -40,24 +62,24 @@ impl Native {
 
     pub fn ask(&mut self) -> Asked {
         match self.waits_at() {
-            Some(Some(address)) => Asked::Waits(address),
+            Some(Some((call, address))) => Asked::Waits { address, in_futex: call == libc::SYS_futex },
             Some(None) => {
                 self.open();
-                match self.running.as_mut().is_some_and(Running::ask) {
-                    true => Asked::Runs,
-                    false => Asked::Nothing,
-                }
+                Asked::Runs { armed: self.running.as_mut().is_some_and(Running::ask) }
             }
-            None => Asked::Nothing,
+            None => Asked::Unknown,
         }
     }
 
     /// The address, if the thread did the same all the time.
     pub fn answer(&mut self, asked: &Asked) -> Option<u64> {
         match asked {
-            Asked::Waits(address) => (self.waits_at() == Some(Some(*address))).then_some(*address),
-            Asked::Runs => self.running.as_mut()?.answer(),
-            Asked::Nothing => None,
+            Asked::Waits { address, .. } => {
+                let now = self.waits_at()??;
+                (now.1 == *address).then_some(*address)
+            }
+            Asked::Runs { armed: true } => self.running.as_mut()?.answer(),
+            Asked::Runs { armed: false } | Asked::Unknown => None,
         }
     }
 
@@ -80,21 +102,23 @@ impl Native {
         }
     }
 
-    /// `Some(None)`: it runs.
-    fn waits_at(&self) -> Option<Option<u64>> {
+    /// The system call and the address; `Some(None)`: it runs.
+    fn waits_at(&self) -> Option<Option<(i64, u64)>> {
         let mut text = [0u8; 256];
         let length = self.waiting.read_at(&mut text, 0).ok()?;
-        address(std::str::from_utf8(text.get(..length)?).ok()?)
+        waiting(std::str::from_utf8(text.get(..length)?).ok()?)
     }
 }
 
-/// `running`, or numbers of which the last one is the instruction pointer.
-fn address(text: &str) -> Option<Option<u64>> {
-    let last = text.split_whitespace().last()?;
-    if last == "running" {
+/// `running`, or numbers: first the system call, last the instruction pointer.
+fn waiting(text: &str) -> Option<Option<(i64, u64)>> {
+    let mut words = text.split_whitespace();
+    let first = words.next()?;
+    if first == "running" {
         return Some(None);
     }
-    u64::from_str_radix(last.strip_prefix("0x")?, 16).ok().filter(|address| *address != 0).map(Some)
+    let address = u64::from_str_radix(words.last()?.strip_prefix("0x")?, 16).ok()?;
+    (address != 0).then_some(Some((first.parse().ok()?, address)))
 }
 
 /// By which rule `perf_event_open` was refused.
@@ -121,12 +145,12 @@ mod tests {
 
     #[test]
     fn what_the_kernel_says() {
-        assert_eq!(address("running\n"), Some(None));
+        assert_eq!(waiting("running\n"), Some(None));
         let waits = "202 0x7f 0x189 0x0 0x0 0x0 0xffffffff 0x7ffd10 0x7f3a5c\n";
-        assert_eq!(address(waits), Some(Some(0x7f_3a5c)));
-        assert_eq!(address("-1 0x7ffd10 0x7f3a5c\n"), Some(Some(0x7f_3a5c)));
-        assert_eq!(address("0 0x0 0x0\n"), None);
-        assert_eq!(address(""), None);
+        assert_eq!(waiting(waits), Some(Some((202, 0x7f_3a5c))));
+        assert_eq!(waiting("-1 0x7ffd10 0x7f3a5c\n"), Some(Some((-1, 0x7f_3a5c))));
+        assert_eq!(waiting("0 0x0 0x0\n"), None);
+        assert_eq!(waiting(""), None);
     }
 
     #[test]
@@ -135,6 +159,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(300));
         let mut native = Native::of(child.id()).expect("its file");
         let asked = native.ask();
+        assert_eq!((asked.asleep(), asked.in_futex()), (Some(true), Some(false)));
         let address = native.answer(&asked).expect("an address");
         let frame = native.frame(address).expect("a function");
         assert!(frame.file.contains("libc"), "{frame:?}");
