@@ -68,7 +68,7 @@ thresholds! {
     /// Demand for CPU ÷ limit from which threads stand in each other's way.
     OVERSUBSCRIBED = 1.5;
     /// Demand of one process in cores from which it computes in several threads.
-    MULTITHREADED = 1.5;
+    MULTITHREADED = 2.0;
     /// Share of threads' time in uninterruptible sleep, or in a file system's wait.
     DISK_WAIT = 0.2;
     /// Percent of the time in which everybody waited for I/O.
@@ -124,7 +124,7 @@ thresholds! {
     /// Share of the main thread's stacks that one source line may have where launching is the work.
     LAUNCH_SPREAD = 0.3;
     /// Share of the window that the main thread is in one line beyond the lost time, from which that line launches work.
-    LAUNCH_BESIDE = 0.25;
+    LAUNCH_BESIDE = 0.2;
     /// Of the power limit: below it a busy GPU has too little to do in each kernel.
     LAUNCH_POWER = 0.4;
     /// Share of all main-thread stacks in a wait at one line of the program, with the GPU partly idle.

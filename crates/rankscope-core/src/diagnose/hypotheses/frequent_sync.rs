@@ -33,8 +33,8 @@ pub fn judge(facts: &Facts) -> Case {
     let line = heaviest_line(facts, &[Doing::Python], &rank.weight);
     let spread = case.below("main_thread.share_of_its_heaviest_line_of_python", line, t::LAUNCH_SPREAD);
     let python = rank.doing.of(&[Doing::Python]);
-    let of_python = line.filter(|_| python > 0.0).map(|m| m.map(|most| most / python));
-    // Without any Python the work is native, and nobody sees its lines.
+    let of_python = line.filter(|_| python >= t::SECOND_SHARE).map(|m| m.map(|most| most / python));
+    // With hardly any Python the work is native, and nobody sees its lines.
     let launches = match of_python {
         Some(_) => case.below("main_thread.heaviest_line_of_its_python", of_python, t::SYNC_ONE_LINE),
         None => Some(true),

@@ -4,7 +4,7 @@ use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
 use super::super::facts::rank::RankFacts;
 use super::super::observations::Gpu;
-use super::super::series::{at, average, mean, quantile};
+use super::super::series::{Measure, at, average, mean, quantile};
 use super::super::thresholds as t;
 
 /// Beside native waits, those that another rank can be the reason of.
@@ -29,20 +29,44 @@ fn for_others(rank: &RankFacts) -> f64 {
     rank.doing.of(ASKED) + rank.beyond_the_gpus_work(native, 0.0)
 }
 
-/// Collectives shorter than a reading leave full utilisation at a middling power. Where one rank loses much more than
-/// the others, these must wait for it, and the power that each unit of its utilisation takes says how much of theirs is
-/// work.
+/// Collectives shorter than a reading leave full utilisation at a middling power. Where one rank does more than the
+/// others, these must wait for it, and the power that each unit of its utilisation takes says how much of theirs is work.
 fn by_power(facts: &Facts, rank: &RankFacts) -> Option<f64> {
+    let used = 1.0 - rank.lost?.value;
+    let late = loses_more(facts, rank).or_else(|| works_more(facts, rank))?;
+    let (idle, full) = power_of_work(&facts.seen.gpus[late]).filter(|(idle, full)| full > idle)?;
+    let watts = of_gpus(facts, rank, |gpu| mean(&gpu.power))?;
+    let works = ((watts - idle) / (full - idle)).clamp(0.0, 1.0);
+    (used > 0.0 && works / used < t::WORKS_FOR_ITS_USE).then_some(used - works)
+}
+
+fn of_gpus(facts: &Facts, rank: &RankFacts, measure: impl Fn(&Gpu) -> Option<Measure>) -> Option<f64> {
+    let each = rank.gpus.iter().filter_map(|&g| Some((1.0, measure(&facts.seen.gpus[g])?.value)));
+    average(each).map(|m| m.value)
+}
+
+/// A GPU of the rank that loses most, if this one loses much less.
+fn loses_more(facts: &Facts, rank: &RankFacts) -> Option<usize> {
     let lost = |r: &RankFacts| r.lost.map(|m| m.value);
     let most = facts.ranks.iter().filter_map(lost).fold(0.0, f64::max);
-    let mine = lost(rank).filter(|mine| most - mine >= t::LOSES_MORE)?;
-    let late = facts.ranks.iter().find(|r| lost(r) == Some(most)).and_then(|r| r.gpus.first())?;
-    let (idle, full) = power_of_work(&facts.seen.gpus[*late]).filter(|(idle, full)| full > idle)?;
-    let watts =
-        average(rank.gpus.iter().filter_map(|&g| Some((1.0, mean(&facts.seen.gpus[g].power)?.value))))?;
-    let used = 1.0 - mine;
-    let works = ((watts.value - idle) / (full - idle)).clamp(0.0, 1.0);
-    (used > 0.0 && works / used < t::WORKS_FOR_ITS_USE).then_some(used - works)
+    lost(rank).filter(|mine| most - mine >= t::LOSES_MORE)?;
+    facts.ranks.iter().find(|r| lost(r) == Some(most)).and_then(|r| r.gpus.first().copied())
+}
+
+/// A GPU of the rank that takes most power, where all are used to the full: a kernel that waits for others takes little,
+/// and moves no memory.
+fn works_more(facts: &Facts, rank: &RankFacts) -> Option<usize> {
+    let full = |r: &RankFacts| r.lost.is_some_and(|lost| lost.value < t::HEALTHY_LOST);
+    if !facts.ranks.iter().all(full) {
+        return None;
+    }
+    let power = |r: &RankFacts| of_gpus(facts, r, |gpu| mean(&gpu.power));
+    let memory = |r: &RankFacts| of_gpus(facts, r, |gpu| mean(&gpu.memory_controller));
+    let name = |r: &RankFacts| r.gpus.first().map(|&g| facts.seen.gpus[g].name.as_str());
+    let known = facts.ranks.iter().filter(|r| name(r) == name(rank)).filter_map(|r| Some((r, power(r)?)));
+    let (most, _) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let moves = memory(rank)? < t::WORKS_FOR_ITS_USE * memory(most)?;
+    most.gpus.first().copied().filter(|_| moves)
 }
 
 /// Watts at no and at full utilisation: the line through a GPU's readings; where these are all alike, through their mean
