@@ -266,8 +266,70 @@ fn a_wait_for_the_gpu_in_every_step() {
         })
     });
     job.cpu(1.0);
+    job.seen.processes[0].seen_threads[0].voluntary_switches = Some(400.0);
     let found = expect(&job.seen, "frequent_sync");
     assert!(found.verdict.summary.contains("`loss_value` (app/train.py:33)"), "{}", found.verdict.summary);
+    // A few waits a second keep nobody waiting: what is done between them does.
+    job.seen.processes[0].seen_threads[0].voluntary_switches = Some(8.0);
+    expect(&job.seen, "main_thread_python");
+}
+
+/// Four tensors are written by as many threads, and the main thread waits for them; or they read.
+#[test]
+fn threads_of_the_main_process_that_wait_for_others() {
+    for (wchan, state, cause) in
+        [("folio_wait_bit_common", 'D', "storage_wait"), ("sk_wait_data", 'S', "network_input_wait")]
+    {
+        let mut job = in_blocks(data);
+        let stack = job.seen.stacks.stacks.len() as u32;
+        let frame = Frame { function: "read_part".into(), file: "/app/parts.py".into(), line: 7 };
+        job.seen.stacks.stacks.push(vec![job.seen.stacks.frames.len() as u32]);
+        job.seen.stacks.frames.push(frame);
+        let (pid, slots) = (job.seen.processes[0].pid, job.seen.slots);
+        for tid in 9001..9003 {
+            job.seen.processes[0].seen_threads.push(Thread {
+                tid,
+                on_cpu: vec![Some(0.01); slots],
+                run_delay: vec![Some(0.0); slots],
+                state: vec![Some(state); slots],
+                waits: vec![(wchan.into(), slots as u32)],
+                ..Thread::default()
+            });
+            let each = (0..slots).step_by(2).map(|slot| StackSample {
+                at_s: slot as f64 * job.seen.slot_seconds,
+                pid,
+                tid,
+                stack,
+                gil: Some(false),
+                ..StackSample::default()
+            });
+            job.seen.stacks.samples.extend(each);
+        }
+        let found = expect(&job.seen, cause);
+        assert!(found.verdict.summary.contains("2 threads"), "{}", found.verdict.summary);
+    }
+}
+
+/// All are used to the full, and one takes far more power: the others' kernels wait for it.
+#[test]
+fn a_rank_that_works_while_the_others_kernels_wait() {
+    let mut job = Job::new(60.0);
+    job.seen.ranks[0].rank = Some(0);
+    for rank in 1..4 {
+        job.rank(Some(rank));
+    }
+    for index in 0..4 {
+        let late = index == 3;
+        job.gpu(index, |_| (99.0, if late { 350.0 } else { 204.0 }));
+        job.seen.gpus[index].memory_controller = vec![Some(if late { 43.0 } else { 20.0 }); job.seen.slots];
+        job.main(index, |_| Some(sync()));
+    }
+    job.cpu(1.0);
+    let found = expect(&job.seen, "straggler");
+    assert!(found.verdict.summary.contains("rank 3 is late"), "{}", found.verdict.summary);
+    // Memory that is moved as fast is work at less power.
+    job.seen.gpus.iter_mut().for_each(|gpu| gpu.memory_controller = vec![Some(43.0); job.seen.slots]);
+    expect(&job.seen, "healthy");
 }
 
 fn four_ranks(late: Option<usize>) -> Job {

@@ -8,6 +8,7 @@ use super::case::{Case, either, percent};
 use super::ranks;
 
 const ON_CPU: &[Doing] = &[Doing::Python, Doing::Native, Doing::OnCpu];
+const NATIVE: &[Doing] = &[Doing::Native, Doing::OnCpu];
 
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("launch_bound", facts);
@@ -28,7 +29,7 @@ pub fn judge(facts: &Facts) -> Case {
     let spread = case.below("main_thread.share_of_its_heaviest_line", line, t::LAUNCH_SPREAD);
     // One line that is there while the GPU works as well as while it waits launches what that works on.
     let whole = vec![1.0; facts.grid.slots];
-    let beside = heaviest_line(facts, ON_CPU, &whole)
+    let beside = heaviest_line(facts, NATIVE, &whole)
         .map(|m| m.map(|share| share - rank.lost.map_or(1.0, |lost| lost.value)));
     let launches = case.at_least("main_thread.heaviest_line_less_lost_share", beside, t::LAUNCH_BESIDE);
     case.all(&[gaps, weak, on_cpu, either(spread, launches)]);
