@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::{Value as Json, json};
 
+use super::phases::shares;
 use super::track::{Line, Track, Value};
 use super::words::WORDS;
 use super::{Report, charts};
@@ -19,7 +20,7 @@ struct Data<'a> {
     tracks: Vec<OneTrack<'a>>,
     charts: Vec<Json>,
     marks: Vec<Json>,
-    bands: Vec<Json>,
+    lanes: Vec<Json>,
     training: Vec<OneMetric>,
     measured: Vec<Json>,
     missing: Vec<Json>,
@@ -113,7 +114,7 @@ pub fn json(report: &Report) -> String {
         tracks: report.tracks.iter().map(track).collect(),
         charts: report.charts.iter().map(chart).collect(),
         marks: report.marks.iter().map(|m| json!([m.unix_ms, m.kind.as_str(), m.rank, clean(&m.words)])).collect(),
-        bands: report.bands.iter().map(|b| json!([b.rank, b.from_unix_ms, b.until_unix_ms, clean(&b.name), b.lane])).collect(),
+        lanes: lanes(report),
         training: report.training.iter().map(|m| OneMetric {
             name: clean(&m.name),
             times: m.points.iter().map(|p| p.0).collect(),
@@ -142,6 +143,27 @@ fn chart(chart: &charts::Chart) -> Json {
     let lines: Vec<Json> =
         chart.lines.iter().map(|l| json!([l.series, l.role.as_str(), l.word, clean(&l.label)])).collect();
     json!({ "id": chart.id, "unit": chart.unit, "node": chart.node, "lines": lines })
+}
+
+/// What lies behind the charts of a GPU, one under the other: what was marked or seen, then each GPU's phases. Of a stretch
+/// when it began, how long it was, and its name.
+fn lanes(report: &Report) -> Vec<Json> {
+    let since =
+        |from: i64, until: i64, name: &str| json!([from - report.started_unix_ms, until - from, clean(name)]);
+    let mut named: BTreeMap<(u32, usize), Vec<Json>> = BTreeMap::new();
+    for band in &report.bands {
+        let stretch = since(band.from_unix_ms, band.until_unix_ms, &band.name);
+        named.entry((band.rank, band.lane)).or_default().push(stretch);
+    }
+    let named = named.into_iter().map(|((rank, _), all)| json!({ "ranks": [rank], "stretches": all }));
+    let spent = report.spent.iter().map(|spent| {
+        let all = spent.stretches.iter().map(|s| since(s.from_unix_ms, s.until_unix_ms, s.kind));
+        let shares: Vec<Json> = shares(&spent.usage).map(|(kind, share)| json!([kind, Number::of(share)])).collect();
+        let missing: Vec<String> = spent.missing.iter().map(|why| clean(why)).collect();
+        json!({ "ranks": spent.ranks, "gpu": clean(&spent.gpu.replace('_', " ")), "row": spent.row_ms, "shares": shares,
+            "missing": missing, "stretches": all.collect::<Vec<Json>>() })
+    });
+    named.chain(spent).collect()
 }
 
 fn track(track: &Track) -> OneTrack<'_> {

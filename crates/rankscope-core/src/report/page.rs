@@ -3,10 +3,12 @@
 
 use std::fmt::Write;
 
+use super::phases;
 use super::sizing::Sizing;
 use super::words::english;
 use super::{Cell, Report, Table, Tone, Verdict, data};
 use crate::clean::{clean, html, json_in_html};
+use crate::diagnose::phases::BUSY;
 use crate::ending::Reason;
 use crate::postmortem::{MARGIN, MARGIN_AFTER_KILL, clock, duration, size};
 
@@ -159,6 +161,7 @@ fn facts(page: &mut String, report: &Report) {
             all.push(("fact_cpu", number(p95), limit.unwrap_or_default()));
         }
     }
+    all.extend(gpu_time(report));
     if report.ranks.len() > 1 {
         all.push(("fact_ranks", report.ranks.len().to_string(), String::new()));
     }
@@ -174,6 +177,27 @@ fn facts(page: &mut String, report: &Report) {
         );
     }
     page.push_str("</dl>\n");
+}
+
+/// Of all GPUs together.
+fn gpu_time(report: &Report) -> Option<(&'static str, String, String)> {
+    let (gpus, usage) = phases::together(&report.spent)?;
+    let mut told: Vec<String> = phases::shares(&usage)
+        .filter(|(kind, _)| *kind != BUSY)
+        .map(|(kind, share)| format!("{} {}", text(&format!("phase_{kind}"), &[]), percent(share)))
+        .collect();
+    if gpus > 1 {
+        told.push(text("mean_of_gpus", &[("n", &gpus.to_string())]));
+    }
+    Some(("fact_gpu_busy", percent(usage.busy), told.join("<br>")))
+}
+
+/// As the charts say it too.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        small if small < 9.95 => format!("{small:.1} %"),
+        much => format!("{much:.0} %"),
+    }
 }
 
 fn right_size(page: &mut String, sizing: &Sizing) {

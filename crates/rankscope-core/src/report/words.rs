@@ -199,6 +199,15 @@ pub static WORDS: &[[&str; 3]] = &[
     ["what", "what", "내용"],
     ["value", "value", "값"],
     // Phases of a GPU.
+    ["fact_gpu_busy", "GPU busy", "GPU 작업 중"],
+    ["mean_of_gpus", "mean of {n} GPUs", "GPU {n}개 평균"],
+    ["phases_told", "GPU {gpu}: {shares}", "GPU {gpu}: {shares}"],
+    [
+        "phases_row",
+        "shares of the whole time, told from means of {row}: what is shorter is not seen",
+        "전체 시간 중 비율이며 {row} 평균으로 판단합니다. 더 짧은 구간은 보이지 않습니다",
+    ],
+    ["marked", "marked", "표시한 단계"],
     ["phase_idle", "idle", "유휴"],
     ["phase_busy", "busy", "작업 중"],
     ["phase_collective_wait", "waits for other ranks", "다른 랭크 대기"],

@@ -3,6 +3,7 @@
 mod marks;
 mod of_record;
 mod of_run;
+mod phases;
 mod provenance;
 mod training;
 
@@ -34,21 +35,23 @@ pub fn of_records(files: &[PathBuf]) -> Result<Material, String> {
 pub fn of_recorded(recorded: Vec<(PathBuf, Recorded)>) -> Result<Material, String> {
     let mut open = Vec::new();
     for (file, rank) in recorded {
-        open.push((Reader::open(&file)?, rank));
+        let reader = Reader::open(&file)?;
+        let record = reader.record().map_err(|error| format!("{}: {error}", file.display()))?;
+        open.push((reader, record, rank));
     }
     let mut material = Material { version: VERSION.to_owned(), ..Material::default() };
-    let how = budget(open.iter().map(|(reader, _)| reader))?;
+    let world = open.iter().filter_map(|(_, record, _)| record.world()).max().unwrap_or(0) as usize;
+    let here: usize = open.iter().map(|(_, record, _)| record.ranks().len()).sum();
+    let how = How { in_company: world.max(here) > 1, ..budget(open.iter().map(|(reader, ..)| reader))? };
     if how.few {
         let words = format!("{} records: only the most important series of each are shown", open.len());
         material.remarks.push(words);
     }
-    let mut world = 0;
     let mut origins = provenance::Collected::default();
-    for (reader, rank) in open {
+    for (reader, record, rank) in open {
         let say = |error: rusqlite::Error| format!("{}: {error}", reader.path().display());
-        let record = reader.record().map_err(say)?;
-        world = world.max(record.world().unwrap_or(0) as usize);
-        let track = of_record::track(&reader, &record, &how).map_err(say)?;
+        let (track, spent) = of_record::track(&reader, &record, &how).map_err(say)?;
+        material.spent.extend(spent);
         origins.add(&reader, &track.ranks).map_err(say)?;
         material.marks.extend(marks::marks(&reader, &rank).map_err(say)?);
         match marks::bands(&reader, &rank).map_err(say)? {
@@ -95,6 +98,8 @@ pub(crate) struct How {
     pub points: usize,
     /// Only the most important series.
     pub few: bool,
+    /// The job has more than one rank.
+    pub in_company: bool,
 }
 
 fn budget<'a>(readers: impl Iterator<Item = &'a Reader>) -> Result<How, String> {
@@ -110,7 +115,7 @@ fn budget<'a>(readers: impl Iterator<Item = &'a Reader>) -> Result<How, String> 
 pub(crate) fn share_out(all: usize, key: usize) -> How {
     let points = |lines: usize| (BUDGET / lines.max(1)).min(MOST_POINTS);
     match points(all) {
-        enough if enough >= FEWEST_POINTS => How { points: enough, few: false },
-        _ => How { points: points(key).max(FEWEST_POINTS / 2), few: true },
+        enough if enough >= FEWEST_POINTS => How { points: enough, few: false, in_company: false },
+        _ => How { points: points(key).max(FEWEST_POINTS / 2), few: true, in_company: false },
     }
 }
