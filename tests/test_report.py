@@ -286,7 +286,7 @@ def test_what_others_named_is_shown_as_text(chromium, rankscope, tmp_path):
         assert SHOWN in shown.page.locator("#measured").text_content()
         assert SHOWN in shown.page.locator("#missing").text_content()
         assert SHOWN in shown.page.locator("#events").text_content()
-        assert shown.page.locator(".phase title").first.text_content() == SHOWN
+        assert shown.page.locator(".phase title").first.text_content() == f"marked: {SHOWN}"
         assert shown.page.locator("img, b:text-is('bold')").count() == 0
         assert not shown.dialogs
         assert not shown.complaints

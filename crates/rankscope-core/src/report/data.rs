@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::{Value as Json, json};
 
+use super::korean::korean;
 use super::phases::shares;
 use super::track::{Line, Track, Value};
 use super::words::WORDS;
@@ -26,6 +27,8 @@ struct Data<'a> {
     missing: Vec<Json>,
     about: BTreeMap<&'a str, Json>,
     words: BTreeMap<&'static str, [&'static str; 2]>,
+    /// Sentences that are English in all of the above, and in the page.
+    korean: BTreeMap<String, String>,
 }
 
 #[derive(serde::Serialize)]
@@ -133,6 +136,7 @@ pub fn json(report: &Report) -> String {
             let row = series::by_name(name)?;
             Some((name, json!([row.unit, row.about, row.not])))
         }).collect(),
+        korean: sentences(report),
         words: WORDS.iter().map(|[key, english, korean]| (*key, [*english, *korean])).collect(),
     };
     // Texts and numbers only: nothing here can fail to serialise.
@@ -143,6 +147,26 @@ fn chart(chart: &charts::Chart) -> Json {
     let lines: Vec<Json> =
         chart.lines.iter().map(|l| json!([l.series, l.role.as_str(), l.word, clean(&l.label)])).collect();
     json!({ "id": chart.id, "unit": chart.unit, "node": chart.node, "lines": lines })
+}
+
+fn sentences(report: &Report) -> BTreeMap<String, String> {
+    let verdict = &report.verdict;
+    let shown = verdict.advice.iter().chain(&report.remarks).chain([&verdict.sentence]);
+    let shown = shown.chain(verdict.timeline.iter().map(|entry| &entry.words));
+    let shown = shown.chain(verdict.followers.iter().map(|follower| &follower.detail));
+    let shown = shown.chain(verdict.evidence.iter().flatten());
+    let shown = shown.chain(report.marks.iter().map(|mark| &mark.words));
+    let shown = shown.chain(report.missing.iter().flat_map(|gone| [&gone.reason, &gone.detail]));
+    let shown = shown.chain(report.measured.iter().flat_map(|m| m.note.iter().chain([&m.source])));
+    let shown = shown.chain(report.spent.iter().flat_map(|spent| &spent.missing));
+    let named = report.measured.iter().map(|m| &m.series).chain(report.missing.iter().map(|m| &m.series));
+    let known = named.filter_map(|name| series::by_name(name));
+    let of_series = known.flat_map(|row| [Some(row.about), row.not].into_iter().flatten());
+    let all: BTreeSet<&str> = shown.map(String::as_str).chain(of_series).collect();
+    all.into_iter()
+        .filter_map(|one| Some((clean(one), clean(&korean(one)?))))
+        .filter(|(a, b)| a != b)
+        .collect()
 }
 
 /// What lies behind the charts of a GPU, one under the other: what was marked or seen, then each GPU's phases. Of a stretch

@@ -13,6 +13,7 @@
 pub mod charts;
 mod data;
 pub mod grid;
+mod korean;
 mod make;
 mod page;
 pub mod phases;

@@ -83,6 +83,11 @@ fn text(key: &str, arguments: &[(&str, &str)]) -> String {
     }
 }
 
+/// A sentence that was made in English, and is known in the other language where `korean` knows it.
+fn said(sentence: &str) -> String {
+    format!("<span data-s lang=\"en\">{}</span>", html(sentence))
+}
+
 fn header(page: &mut String, report: &Report) {
     let mut meta = vec![text(report.since, &[("time", &date(report.started_unix_ms))])];
     if !report.job.is_empty() {
@@ -125,8 +130,8 @@ fn verdict(page: &mut String, report: &Report) {
         page,
         format_args!(
             "<section id=\"verdict\" class=\"verdict {tone}\">\n<p class=\"badge\">{badge}</p>\n\
-         <p class=\"sentence\" lang=\"en\">{}</p>\n",
-            html(&told.sentence)
+         <p class=\"sentence\">{}</p>\n",
+            said(&told.sentence)
         ),
     );
     facts(page, report);
@@ -225,32 +230,28 @@ fn right_size(page: &mut String, sizing: &Sizing) {
 }
 
 fn more(page: &mut String, told: &Verdict) {
-    let items: String = told.advice.iter().map(|advice| format!("<li>{}</li>", html(advice))).collect();
+    let items: String = told.advice.iter().map(|advice| format!("<li>{}</li>", said(advice))).collect();
     if !items.is_empty() {
-        put(
-            page,
-            format_args!(
-                "<div class=\"try\"><h2>{}</h2><ul lang=\"en\">{items}</ul></div>\n",
-                text("try", &[])
-            ),
-        );
+        put(page, format_args!("<div class=\"try\"><h2>{}</h2><ul>{items}</ul></div>\n", text("try", &[])));
     }
     let followers: Vec<Vec<String>> = told
         .followers
         .iter()
         .map(|f| {
-            vec![clock(f.ended_unix_ms), english("rank_n", &[("n", &f.rank.to_string())]), f.detail.clone()]
+            let rank = text("rank_n", &[("n", &f.rank.to_string())]);
+            vec![clock(f.ended_unix_ms), rank, said(&f.detail)]
         })
         .collect();
     let timeline: Vec<Vec<String>> =
-        told.timeline.iter().map(|entry| vec![clock(entry.unix_ms), entry.words.clone()]).collect();
-    let evidence: Vec<Vec<String>> = told.evidence.iter().map(|row| row.to_vec()).collect();
+        told.timeline.iter().map(|entry| vec![clock(entry.unix_ms), said(&entry.words)]).collect();
+    let evidence: Vec<Vec<String>> =
+        told.evidence.iter().map(|row| row.iter().map(|cell| said(cell)).collect()).collect();
     for (key, rows) in [("course", timeline), ("then", followers), ("evidence", evidence)] {
         if !rows.is_empty() {
             put(
                 page,
                 format_args!(
-                    "<details><summary>{}</summary><div class=\"scroll\"><table lang=\"en\"><tbody>{}</tbody></table></div></details>\n",
+                    "<details><summary>{}</summary><div class=\"scroll\"><table><tbody>{}</tbody></table></div></details>\n",
                     text(key, &[]),
                     body(&rows)
                 ),
@@ -259,9 +260,9 @@ fn more(page: &mut String, told: &Verdict) {
     }
 }
 
+/// `rows`: HTML.
 fn body(rows: &[Vec<String>]) -> String {
-    let cells =
-        |row: &Vec<String>| row.iter().map(|cell| format!("<td>{}</td>", html(cell))).collect::<String>();
+    let cells = |row: &Vec<String>| row.iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>();
     rows.iter().map(|row| format!("<tr>{}</tr>", cells(row))).collect()
 }
 
@@ -301,11 +302,11 @@ fn remarks(page: &mut String, remarks: &[String]) {
     if remarks.is_empty() {
         return;
     }
-    let items: String = remarks.iter().map(|remark| format!("<li>{}</li>", html(remark))).collect();
+    let items: String = remarks.iter().map(|remark| format!("<li>{}</li>", said(remark))).collect();
     put(
         page,
         format_args!(
-            "<section class=\"remarks\"><h2>{}</h2><ul lang=\"en\">{items}</ul></section>\n",
+            "<section class=\"remarks\"><h2>{}</h2><ul>{items}</ul></section>\n",
             text("remarks", &[])
         ),
     );

@@ -1,5 +1,5 @@
-//! Every text of the page, in English and in Korean. `{name}` is filled in. Sentences that a postmortem says are English
-//! alone: they are also what the terminal and the run's tags say.
+//! Every text of the page itself, in English and in Korean. `{name}` is filled in. Sentences that others made, which are
+//! also what the terminal and the run's tags say, are in `korean`.
 
 /// Key, English, Korean.
 pub static WORDS: &[[&str; 3]] = &[
@@ -182,6 +182,15 @@ pub static WORDS: &[[&str; 3]] = &[
     ["scope_mount", "mount", "마운트"],
     ["scope_gpu", "GPU", "GPU"],
     ["scope_process", "processes", "프로세스"],
+    // Units that are words.
+    ["unit_cores", "cores", "코어"],
+    ["unit_processes", "processes", "개"],
+    ["unit_threads", "threads", "개"],
+    ["unit_tasks", "tasks", "개"],
+    ["unit_events", "events", "회"],
+    ["unit_errors", "errors", "건"],
+    ["unit_steps", "steps", "스텝"],
+    ["unit_epochs", "epochs", "에폭"],
     // Tables.
     ["measured", "What these numbers measure", "이 숫자들이 측정하는 것"],
     [

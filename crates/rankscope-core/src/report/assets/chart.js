@@ -227,7 +227,7 @@ class Chart {
     for (const { gpu, shares, missing } of known) {
       const parts = shares.map(([name, share]) => `${phaseName(name)} ${percentOf(share)}`);
       this.told.append(element("li", { "data-gpu": gpu }, t("phases_told", { gpu, shares: parts.join(" · ") })));
-      this.told.append(...missing.map((why) => element("li", { lang: "en" }, why)));
+      this.told.append(...missing.map((why) => said(why, "li")));
     }
     if (known.length) this.told.append(element("li", {}, t("phases_row", { row: lasting(known[0].row) })));
   }
@@ -240,7 +240,7 @@ class Chart {
       const group = shape("g", { class: "mark " + kind }, this.svg);
       shape("line", { x1: x, x2: x, y1: MARGIN.top, y2: this.size.bottom }, group);
       shape("path", { d: `M${x - 4} ${MARGIN.top - 7}h8l-4 7z` }, group);
-      shape("title", {}, group).textContent = `${moment(time)}: ${words}`;
+      shape("title", {}, group).textContent = `${moment(time)}: ${inWords(words)[0]}`;
       const label = t("mark_" + kind);
       const space = label.length * 6.4 + 12;
       if (this.id !== "memory" || kind === "end" || x - space < Math.max(free, MARGIN.left)) continue;

@@ -343,6 +343,10 @@ function setLanguage(language) {
   for (const one of document.querySelectorAll("[data-t]")) {
     one.textContent = t(one.dataset.t, one.dataset.a ? JSON.parse(one.dataset.a) : null);
   }
+  for (const one of document.querySelectorAll("[data-s]")) {
+    one.dataset.s ||= one.textContent;
+    [one.textContent, one.lang] = inWords(one.dataset.s);
+  }
   for (const one of document.querySelectorAll("[data-t-label]")) one.setAttribute("aria-label", t(one.dataset.tLabel));
   document.getElementById("language").lang = language === "ko" ? "en" : "ko";
   build();
