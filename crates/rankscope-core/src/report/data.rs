@@ -23,10 +23,12 @@ struct Data<'a> {
     marks: Vec<Json>,
     lanes: Vec<Json>,
     training: Vec<OneMetric>,
+    /// Of places in `texts`, but for the ranks.
     measured: Vec<Json>,
     missing: Vec<Json>,
     about: BTreeMap<&'a str, Json>,
     words: BTreeMap<&'static str, [&'static str; 2]>,
+    texts: Vec<String>,
     /// Sentences that are English in all of the above, and in the page.
     korean: BTreeMap<String, String>,
 }
@@ -107,6 +109,7 @@ pub fn json(report: &Report) -> String {
         .map(|m| m.series.as_str())
         .chain(report.missing.iter().map(|m| m.series.as_str()))
         .collect();
+    let mut texts = Texts::default();
     let data = Data {
         span: [report.started_unix_ms, report.ended_unix_ms],
         focus: report.focus_unix_ms,
@@ -124,11 +127,7 @@ pub fn json(report: &Report) -> String {
             values: Numbers(m.points.iter().map(|p| Some(p.1).filter(|v| v.is_finite()).map(Number::of)).collect()),
             steps: m.points.iter().map(|p| p.2).collect(),
         }).collect(),
-        measured: report.measured.iter().map(|m| {
-            json!({ "series": clean(&m.series), "ranks": m.ranks, "scope": m.scope, "source": clean(&m.source),
-                "level": m.level.as_deref().map(clean), "identity": m.identity.as_deref().map(clean),
-                "note": m.note.as_deref().map(clean) })
-        }).collect(),
+        measured: measured(report, &mut texts),
         missing: report.missing.iter().map(|m| {
             json!({ "series": clean(&m.series), "ranks": m.ranks, "reason": clean(&m.reason), "detail": clean(&m.detail) })
         }).collect(),
@@ -136,6 +135,7 @@ pub fn json(report: &Report) -> String {
             let row = series::by_name(name)?;
             Some((name, json!([row.unit, row.about, row.not])))
         }).collect(),
+        texts: texts.all,
         korean: sentences(report),
         words: WORDS.iter().map(|[key, english, korean]| (*key, [*english, *korean])).collect(),
     };
@@ -147,6 +147,34 @@ fn chart(chart: &charts::Chart) -> Json {
     let lines: Vec<Json> =
         chart.lines.iter().map(|l| json!([l.series, l.role.as_str(), l.word, clean(&l.label)])).collect();
     json!({ "id": chart.id, "unit": chart.unit, "node": chart.node, "lines": lines })
+}
+
+/// Each once: of many ranks the same files and identities are told very often.
+#[derive(Default)]
+struct Texts {
+    all: Vec<String>,
+    known: BTreeMap<String, usize>,
+}
+
+impl Texts {
+    fn place(&mut self, text: &str) -> usize {
+        let text = clean(text);
+        *self.known.entry(text).or_insert_with_key(|text| {
+            self.all.push(text.clone());
+            self.all.len() - 1
+        })
+    }
+}
+
+/// Series, ranks, scope, source, level, identity, note.
+fn measured(report: &Report, texts: &mut Texts) -> Vec<Json> {
+    let mut row = |m: &super::Measured| {
+        let mut optional = |text: &Option<String>| text.as_deref().map(|text| texts.place(text));
+        let (level, identity, note) = (optional(&m.level), optional(&m.identity), optional(&m.note));
+        let (series, scope, source) = (texts.place(&m.series), texts.place(&m.scope), texts.place(&m.source));
+        json!([series, m.ranks, scope, source, level, identity, note])
+    };
+    report.measured.iter().map(&mut row).collect()
 }
 
 fn sentences(report: &Report) -> BTreeMap<String, String> {

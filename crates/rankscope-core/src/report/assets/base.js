@@ -4,6 +4,11 @@ const D = JSON.parse(document.getElementById("data").textContent);
 const [START, END] = D.span;
 const state = { language: "en", rank: D.ranks[0] || null, range: [START, END], cursor: null, mini: null };
 
+D.measured = D.measured.map(([series, ranks, ...others]) => {
+  const [scope, source, level, identity, note] = others.map((place) => (place === null ? null : D.texts[place]));
+  return { series: D.texts[series], ranks, scope, source, level, identity, note };
+});
+
 for (const track of D.tracks) {
   let time = 0;
   track.times = track.times.map((since) => (time += since));
