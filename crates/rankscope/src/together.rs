@@ -19,7 +19,7 @@ pub fn map<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<
     let mut all = thread::scope(|scope| {
         let others = AT_ONCE.min(items.len()).saturating_sub(1);
         let threads: Vec<_> =
-            (0..others).filter_map(|_| thread::Builder::new().spawn_scoped(scope, &work).ok()).collect();
+            (0..others).filter_map(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mut all = work();
         for thread in threads {
             all.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
