@@ -29,6 +29,7 @@ pub mod store;
 pub mod subject;
 pub mod supervise;
 pub mod tee;
+mod together;
 pub mod watched;
 
 use std::ffi::OsString;

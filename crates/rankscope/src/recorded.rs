@@ -10,7 +10,7 @@ pub use events::happenings;
 
 use crate::machine::Machine;
 use crate::store::{self, PastValue, Reader};
-use crate::{clock, ending, near};
+use crate::{clock, ending, near, together};
 
 /// How far back the course before an end is looked at.
 pub const COURSE_MS: i64 = 3_600_000;
@@ -32,8 +32,8 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<Recorded>, String> {
 pub fn read_each(files: &[PathBuf]) -> Result<Vec<(PathBuf, Recorded)>, String> {
     let mut ranks = Vec::new();
     let mut broken = Vec::new();
-    for file in files {
-        match one(file) {
+    for (file, found) in files.iter().zip(together::map(files, |file| one(file))) {
+        match found {
             Ok(recorded) => ranks.push((file.clone(), recorded)),
             Err(error) => broken.push(error),
         }

@@ -13,7 +13,7 @@ mod hypotheses;
 pub mod interpreter;
 pub mod observations;
 pub mod page;
-mod phases;
+pub mod phases;
 pub mod profile;
 pub mod refusal;
 pub mod remedies;

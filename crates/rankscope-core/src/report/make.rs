@@ -1,7 +1,9 @@
 //! What was gathered → `Report`.
 
 use super::track::{self, Track};
-use super::{Band, Gone, Mark, Measured, Metric, Rank, Report, Run, Tone, Verdict, charts, sizing};
+use super::{
+    Band, Gone, Mark, Measured, Metric, Rank, Report, Run, Spent, Tone, Verdict, charts, phases, sizing,
+};
 use crate::ending::Reason;
 use crate::postmortem::{Postmortem, Recorded, duration, examine};
 
@@ -20,6 +22,7 @@ pub struct Material {
     pub tracks: Vec<Track>,
     pub marks: Vec<Mark>,
     pub bands: Vec<Band>,
+    pub spent: Vec<Spent>,
     pub training: Vec<Metric>,
     pub measured: Vec<Measured>,
     pub missing: Vec<Gone>,
@@ -57,6 +60,7 @@ pub fn make(mut from: Material) -> Option<Report> {
         tracks: from.tracks,
         marks: from.marks,
         bands: from.bands,
+        spent: phases::share(from.spent),
         training: from.training.into_iter().map(thin).collect(),
         sizing: sizing.into_iter().collect(),
         measured: from.measured,

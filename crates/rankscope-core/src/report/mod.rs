@@ -13,8 +13,10 @@
 pub mod charts;
 mod data;
 pub mod grid;
+mod korean;
 mod make;
 mod page;
+pub mod phases;
 mod sizing;
 pub mod track;
 pub(crate) mod words;
@@ -25,6 +27,7 @@ use crate::postmortem::{Entry, Follower};
 pub use charts::Chart;
 pub use make::{Material, make};
 pub use page::render;
+pub use phases::Spent;
 pub use sizing::Sizing;
 pub use track::{Line, Track, Value};
 
@@ -53,6 +56,7 @@ pub struct Report {
     pub charts: Vec<Chart>,
     pub marks: Vec<Mark>,
     pub bands: Vec<Band>,
+    pub spent: Vec<Spent>,
     pub training: Vec<Metric>,
     pub sizing: Vec<Sizing>,
     pub measured: Vec<Measured>,
@@ -135,7 +139,7 @@ impl MarkKind {
     }
 }
 
-/// A stretch of time with a name: a phase of the training, or of one of a rank's GPUs.
+/// A stretch of time with a name: a phase of the training, or of what a diagnosis saw of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Band {
     pub rank: u32,

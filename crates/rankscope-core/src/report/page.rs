@@ -1,14 +1,14 @@
 //! `Report` → one HTML file. What is read first, and what must be readable where scripts are off, is made here; charts and
 //! the longer tables are drawn by `assets/`.
 
+mod verdict;
+
 use std::fmt::Write;
 
-use super::sizing::Sizing;
 use super::words::english;
-use super::{Cell, Report, Table, Tone, Verdict, data};
+use super::{Cell, Report, Table, data};
 use crate::clean::{clean, html, json_in_html};
-use crate::ending::Reason;
-use crate::postmortem::{MARGIN, MARGIN_AFTER_KILL, clock, duration, size};
+use crate::postmortem::clock;
 
 const STYLE: &str = include_str!("assets/report.css");
 const SCRIPTS: [&str; 4] = [
@@ -38,7 +38,7 @@ pub fn render(report: &Report) -> String {
     );
     header(&mut page, report);
     page.push_str("<main>\n");
-    verdict(&mut page, report);
+    verdict::verdict(&mut page, report);
     page.push_str("<div id=\"app\"></div>\n");
     put(
         &mut page,
@@ -81,6 +81,11 @@ fn text(key: &str, arguments: &[(&str, &str)]) -> String {
     }
 }
 
+/// A sentence that was made in English, and is known in the other language where `korean` knows it.
+fn said(sentence: &str) -> String {
+    format!("<span data-s lang=\"en\">{}</span>", html(sentence))
+}
+
 fn header(page: &mut String, report: &Report) {
     let mut meta = vec![text(report.since, &[("time", &date(report.started_unix_ms))])];
     if !report.job.is_empty() {
@@ -106,139 +111,6 @@ fn header(page: &mut String, report: &Report) {
             meta.join("<span class=\"dot\"> · </span>")
         ),
     );
-}
-
-fn verdict(page: &mut String, report: &Report) {
-    let told = &report.verdict;
-    let tone = match told.tone {
-        Tone::Good => "good",
-        Tone::Bad => "bad",
-        Tone::Open => "open",
-    };
-    let badge = match &told.badge {
-        Some((key, name)) => text(key, &[("name", name)]),
-        None => text(&format!("reason_{}", told.reason.map_or("open", Reason::as_str)), &[]),
-    };
-    put(
-        page,
-        format_args!(
-            "<section id=\"verdict\" class=\"verdict {tone}\">\n<p class=\"badge\">{badge}</p>\n\
-         <p class=\"sentence\" lang=\"en\">{}</p>\n",
-            html(&told.sentence)
-        ),
-    );
-    facts(page, report);
-    if let Some(sizing) = report.sizing.first() {
-        right_size(page, sizing);
-    }
-    more(page, told);
-    page.push_str("</section>\n");
-}
-
-fn facts(page: &mut String, report: &Report) {
-    let mut all: Vec<(&str, String, String)> =
-        report.facts.iter().map(|(key, value)| (*key, value.clone(), String::new())).collect();
-    for sizing in &report.sizing {
-        let rank = (sizing.memory_rank.to_string(), sizing.ranks.to_string());
-        if let Some(peak) = sizing.memory_peak {
-            let beside = match sizing.memory_limit.filter(|limit| *limit > 0.0) {
-                Some(limit) => {
-                    let share = format!("{:.1}", peak / limit * 100.0);
-                    text("of_limit", &[("limit", &size(limit)), ("share", &share)])
-                }
-                None => text("no_limit", &[]),
-            };
-            let whose = match sizing.ranks {
-                0 | 1 => String::new(),
-                _ => format!("<br>{}", text("highest_of", &[("rank", &rank.0), ("n", &rank.1)])),
-            };
-            all.push(("fact_memory", size(peak), format!("{beside}{whose}")));
-        }
-        if let Some(p95) = sizing.cpu_p95 {
-            let limit = sizing.cpu_limit.map(|limit| text("of_cores", &[("limit", &number(limit))]));
-            all.push(("fact_cpu", number(p95), limit.unwrap_or_default()));
-        }
-    }
-    if report.ranks.len() > 1 {
-        all.push(("fact_ranks", report.ranks.len().to_string(), String::new()));
-    }
-    page.push_str("<dl class=\"facts\">\n");
-    for (key, value, beside) in all {
-        put(
-            page,
-            format_args!(
-                "<div><dt>{}</dt><dd>{}<small>{beside}</small></dd></div>\n",
-                text(key, &[]),
-                html(&value)
-            ),
-        );
-    }
-    page.push_str("</dl>\n");
-}
-
-fn right_size(page: &mut String, sizing: &Sizing) {
-    let mut parts = Vec::new();
-    if let (Some(enough), Some(peak)) = (sizing.memory_enough, sizing.memory_peak) {
-        let (key, margin) =
-            if sizing.cut_off { ("sizing_cut", MARGIN_AFTER_KILL) } else { ("sizing_memory", MARGIN) };
-        let margin = format!("{:.0}", (margin - 1.0) * 100.0);
-        parts.push(text(key, &[("enough", &size(enough)), ("peak", &size(peak)), ("margin", &margin)]));
-    }
-    if let (Some(enough), Some(p95)) = (sizing.cpu_enough, sizing.cpu_p95) {
-        let row = duration(sizing.cpu_row_ms);
-        parts.push(text("sizing_cpu", &[("enough", &number(enough)), ("p95", &number(p95)), ("row", &row)]));
-    }
-    if !parts.is_empty() {
-        put(
-            page,
-            format_args!(
-                "<p class=\"sizing\"><strong>{}</strong> {}</p>\n",
-                text("sizing", &[]),
-                parts.join("<span class=\"dot\"> · </span>")
-            ),
-        );
-    }
-}
-
-fn more(page: &mut String, told: &Verdict) {
-    let items: String = told.advice.iter().map(|advice| format!("<li>{}</li>", html(advice))).collect();
-    if !items.is_empty() {
-        put(
-            page,
-            format_args!(
-                "<div class=\"try\"><h2>{}</h2><ul lang=\"en\">{items}</ul></div>\n",
-                text("try", &[])
-            ),
-        );
-    }
-    let followers: Vec<Vec<String>> = told
-        .followers
-        .iter()
-        .map(|f| {
-            vec![clock(f.ended_unix_ms), english("rank_n", &[("n", &f.rank.to_string())]), f.detail.clone()]
-        })
-        .collect();
-    let timeline: Vec<Vec<String>> =
-        told.timeline.iter().map(|entry| vec![clock(entry.unix_ms), entry.words.clone()]).collect();
-    let evidence: Vec<Vec<String>> = told.evidence.iter().map(|row| row.to_vec()).collect();
-    for (key, rows) in [("course", timeline), ("then", followers), ("evidence", evidence)] {
-        if !rows.is_empty() {
-            put(
-                page,
-                format_args!(
-                    "<details><summary>{}</summary><div class=\"scroll\"><table lang=\"en\"><tbody>{}</tbody></table></div></details>\n",
-                    text(key, &[]),
-                    body(&rows)
-                ),
-            );
-        }
-    }
-}
-
-fn body(rows: &[Vec<String>]) -> String {
-    let cells =
-        |row: &Vec<String>| row.iter().map(|cell| format!("<td>{}</td>", html(cell))).collect::<String>();
-    rows.iter().map(|row| format!("<tr>{}</tr>", cells(row))).collect()
 }
 
 fn own_table(page: &mut String, table: &Table) {
@@ -277,20 +149,14 @@ fn remarks(page: &mut String, remarks: &[String]) {
     if remarks.is_empty() {
         return;
     }
-    let items: String = remarks.iter().map(|remark| format!("<li>{}</li>", html(remark))).collect();
+    let items: String = remarks.iter().map(|remark| format!("<li>{}</li>", said(remark))).collect();
     put(
         page,
         format_args!(
-            "<section class=\"remarks\"><h2>{}</h2><ul lang=\"en\">{items}</ul></section>\n",
+            "<section class=\"remarks\"><h2>{}</h2><ul>{items}</ul></section>\n",
             text("remarks", &[])
         ),
     );
-}
-
-/// `3.2`, `8`, `0.45`.
-fn number(value: f64) -> String {
-    let text = if value.abs() >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// `2026-11-30 20:28:20 UTC`.

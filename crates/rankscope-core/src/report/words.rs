@@ -1,5 +1,5 @@
-//! Every text of the page, in English and in Korean. `{name}` is filled in. Sentences that a postmortem says are English
-//! alone: they are also what the terminal and the run's tags say.
+//! Every text of the page itself, in English and in Korean. `{name}` is filled in. Sentences that others made, which are
+//! also what the terminal and the run's tags say, are in `korean`.
 
 /// Key, English, Korean.
 pub static WORDS: &[[&str; 3]] = &[
@@ -182,6 +182,15 @@ pub static WORDS: &[[&str; 3]] = &[
     ["scope_mount", "mount", "마운트"],
     ["scope_gpu", "GPU", "GPU"],
     ["scope_process", "processes", "프로세스"],
+    // Units that are words.
+    ["unit_cores", "cores", "코어"],
+    ["unit_processes", "processes", "개"],
+    ["unit_threads", "threads", "개"],
+    ["unit_tasks", "tasks", "개"],
+    ["unit_events", "events", "회"],
+    ["unit_errors", "errors", "건"],
+    ["unit_steps", "steps", "스텝"],
+    ["unit_epochs", "epochs", "에폭"],
     // Tables.
     ["measured", "What these numbers measure", "이 숫자들이 측정하는 것"],
     [
@@ -199,6 +208,15 @@ pub static WORDS: &[[&str; 3]] = &[
     ["what", "what", "내용"],
     ["value", "value", "값"],
     // Phases of a GPU.
+    ["fact_gpu_busy", "GPU busy", "GPU 작업 중"],
+    ["mean_of_gpus", "mean of {n} GPUs", "GPU {n}개 평균"],
+    ["phases_told", "GPU {gpu}: {shares}", "GPU {gpu}: {shares}"],
+    [
+        "phases_row",
+        "shares of the whole time, told from means of {row}: what is shorter is not seen",
+        "전체 시간 중 비율이며 {row} 평균으로 판단합니다. 더 짧은 구간은 보이지 않습니다",
+    ],
+    ["marked", "marked", "표시한 단계"],
     ["phase_idle", "idle", "유휴"],
     ["phase_busy", "busy", "작업 중"],
     ["phase_collective_wait", "waits for other ranks", "다른 랭크 대기"],

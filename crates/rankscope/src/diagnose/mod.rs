@@ -7,7 +7,7 @@ mod gpus;
 mod marking;
 mod members;
 mod mounts;
-mod past;
+pub mod past;
 mod python;
 mod ranks;
 mod reclaim;

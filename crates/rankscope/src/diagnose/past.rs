@@ -121,7 +121,7 @@ fn place(seen: &mut Observations, past: &Past, slot: usize, value: f64) {
 }
 
 /// `0` and `utilization_percentage` of `gpu_0_utilization_percentage`.
-fn gpu_of(name: &str) -> Option<(&str, &str)> {
+pub fn gpu_of(name: &str) -> Option<(&str, &str)> {
     let named = series::by_name(name)?;
     let (before, after) = named.name.split_once("<i>")?;
     let label = name.strip_prefix(before)?.strip_suffix(after)?;

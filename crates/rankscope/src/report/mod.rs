@@ -3,19 +3,21 @@
 mod marks;
 mod of_record;
 mod of_run;
+mod phases;
 mod provenance;
 mod training;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rankscope_core::deliver::scopes::Provenance;
 use rankscope_core::postmortem::Recorded;
-use rankscope_core::report::{Material, Rank};
+use rankscope_core::report::{Band, Mark, Material, Rank, Spent, Track};
 
 pub use of_run::of_run;
 pub use training::{Training, of_client, of_run as training_of};
 
-use crate::recorded;
 use crate::store::Reader;
+use crate::{recorded, together};
 
 /// Points of all lines together: each takes some 20 bytes of the page.
 const BUDGET: usize = 78_000;
@@ -30,33 +32,32 @@ pub fn of_records(files: &[PathBuf]) -> Result<Material, String> {
     of_recorded(recorded::read_each(files)?)
 }
 
-/// Of these records, each with what was recorded in it.
+/// Of these records, each with what was recorded in it. None is kept open: of very many that would be too many files.
 pub fn of_recorded(recorded: Vec<(PathBuf, Recorded)>) -> Result<Material, String> {
-    let mut open = Vec::new();
-    for (file, rank) in recorded {
-        open.push((Reader::open(&file)?, rank));
-    }
+    let outlines: Vec<Outline> =
+        together::map(&recorded, |(file, _)| outline(file)).into_iter().collect::<Result<_, _>>()?;
     let mut material = Material { version: VERSION.to_owned(), ..Material::default() };
-    let how = budget(open.iter().map(|(reader, _)| reader))?;
+    let world = outlines.iter().map(|one| one.world).max().unwrap_or(0);
+    let here: usize = outlines.iter().map(|one| one.ranks).sum();
+    let sum = |of: fn(&Outline) -> usize| outlines.iter().map(of).sum();
+    let how = How { in_company: world.max(here) > 1, ..share_out(sum(|one| one.lines), sum(|one| one.key)) };
     if how.few {
-        let words = format!("{} records: only the most important series of each are shown", open.len());
+        let words = format!("{} records: only the most important series of each are shown", recorded.len());
         material.remarks.push(words);
     }
-    let mut world = 0;
+    let read = together::map(&recorded, |(file, rank)| read(file, rank, &how));
     let mut origins = provenance::Collected::default();
-    for (reader, rank) in open {
-        let say = |error: rusqlite::Error| format!("{}: {error}", reader.path().display());
-        let record = reader.record().map_err(say)?;
-        world = world.max(record.world().unwrap_or(0) as usize);
-        let track = of_record::track(&reader, &record, &how).map_err(say)?;
-        origins.add(&reader, &track.ranks).map_err(say)?;
-        material.marks.extend(marks::marks(&reader, &rank).map_err(say)?);
-        match marks::bands(&reader, &rank).map_err(say)? {
+    for (read, (_, rank)) in read.into_iter().zip(recorded) {
+        let read = read?;
+        material.spent.extend(read.spent);
+        origins.add(read.known, &read.track.ranks);
+        material.marks.extend(read.marks);
+        match read.bands {
             Ok(bands) => material.bands.extend(bands),
             Err(words) => material.remarks.push(words),
         }
         let at = material.tracks.len();
-        material.ranks.extend(track.ranks.iter().map(|id| Rank {
+        material.ranks.extend(read.track.ranks.iter().map(|id| Rank {
             id: *id,
             track: at,
             node: rank.node.clone(),
@@ -65,9 +66,9 @@ pub fn of_recorded(recorded: Vec<(PathBuf, Recorded)>) -> Result<Material, Strin
             reason: rank.ending.as_ref().map(|ending| ending.reason),
         }));
         if material.job.is_empty() {
-            material.job = record.job;
+            material.job = read.job;
         }
-        material.tracks.push(track);
+        material.tracks.push(read.track);
         material.recorded.push(rank);
     }
     let others = world.saturating_sub(material.ranks.len());
@@ -80,6 +81,48 @@ pub fn of_recorded(recorded: Vec<(PathBuf, Recorded)>) -> Result<Material, Strin
     (material.measured, material.missing) = origins.finish();
     material.source = source(&material.recorded);
     Ok(material)
+}
+
+/// What decides how much of each record is drawn.
+struct Outline {
+    world: usize,
+    ranks: usize,
+    /// Series that would be drawn, and the most important of them.
+    lines: usize,
+    key: usize,
+}
+
+fn outline(file: &Path) -> Result<Outline, String> {
+    let reader = Reader::open(file)?;
+    let say = |error: rusqlite::Error| format!("{}: {error}", file.display());
+    let (record, series) = (reader.record().map_err(say)?, reader.series().map_err(say)?);
+    let count = |few| series.iter().filter(|s| of_record::is_drawn(s, few)).count();
+    let world = record.world().unwrap_or(0) as usize;
+    Ok(Outline { world, ranks: record.ranks().len(), lines: count(false), key: count(true) })
+}
+
+/// One record's part of a page.
+struct Read {
+    job: String,
+    track: Track,
+    spent: Vec<Spent>,
+    marks: Vec<Mark>,
+    /// An error: why none are drawn.
+    bands: Result<Vec<Band>, String>,
+    known: Provenance,
+}
+
+fn read(file: &Path, rank: &Recorded, how: &How) -> Result<Read, String> {
+    let reader = Reader::open(file)?;
+    let read = || {
+        let record = reader.record()?;
+        let (track, spent) = of_record::track(&reader, &record, how)?;
+        let (marks, bands) = (marks::marks(&reader, rank)?, marks::bands(&reader, rank)?);
+        let mut known = reader.provenance()?;
+        known.series.retain(|series| !how.few || of_record::is_drawn(series, true));
+        Ok(Read { job: record.job, track, spent, marks, bands, known })
+    };
+    read().map_err(|error: rusqlite::Error| format!("{}: {error}", file.display()))
 }
 
 fn source(recorded: &[Recorded]) -> String {
@@ -95,22 +138,14 @@ pub(crate) struct How {
     pub points: usize,
     /// Only the most important series.
     pub few: bool,
-}
-
-fn budget<'a>(readers: impl Iterator<Item = &'a Reader>) -> Result<How, String> {
-    let (mut all, mut key) = (0, 0);
-    for reader in readers {
-        let series = reader.series().map_err(|error| format!("{}: {error}", reader.path().display()))?;
-        all += series.iter().filter(|s| of_record::is_drawn(s, false)).count();
-        key += series.iter().filter(|s| of_record::is_drawn(s, true)).count();
-    }
-    Ok(share_out(all, key))
+    /// The job has more than one rank.
+    pub in_company: bool,
 }
 
 pub(crate) fn share_out(all: usize, key: usize) -> How {
     let points = |lines: usize| (BUDGET / lines.max(1)).min(MOST_POINTS);
     match points(all) {
-        enough if enough >= FEWEST_POINTS => How { points: enough, few: false },
-        _ => How { points: points(key).max(FEWEST_POINTS / 2), few: true },
+        enough if enough >= FEWEST_POINTS => How { points: enough, few: false, in_company: false },
+        _ => How { points: points(key).max(FEWEST_POINTS / 2), few: true, in_company: false },
     }
 }

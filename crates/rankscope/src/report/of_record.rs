@@ -1,22 +1,26 @@
-//! One record → one track, from the coarsest tier that gives enough points.
+//! One record → one track, from the coarsest tier that gives enough points, and how its GPUs' time was spent.
 
 use std::collections::HashMap;
 
 use rankscope_core::deliver::{StoredSeries, StoredValue};
 use rankscope_core::report::charts::{CPU, is_wanted};
 use rankscope_core::report::grid::{Grid, Piece};
+use rankscope_core::report::phases;
 use rankscope_core::report::track::{Builder, Tier as Told};
-use rankscope_core::report::{Line, Track, Value};
+use rankscope_core::report::{Line, Spent, Track, Value};
 
 use super::How;
+use super::phases::Rows;
 use crate::store::{ROLLUP_MS, Reader, Record, TICKS_KEPT_MS, Tier};
 
 pub fn is_drawn(series: &StoredSeries, few: bool) -> bool {
     is_wanted(&series.name, few)
 }
 
-pub fn track(reader: &Reader, record: &Record, how: &How) -> rusqlite::Result<Track> {
-    let series: Vec<StoredSeries> = reader.series()?.into_iter().filter(|s| is_drawn(s, how.few)).collect();
+pub fn track(reader: &Reader, record: &Record, how: &How) -> rusqlite::Result<(Track, Vec<Spent>)> {
+    let mut series: Vec<StoredSeries> = reader.series()?;
+    let mut gpus = Rows::of(&series);
+    series.retain(|s| is_drawn(s, how.few));
     let at: HashMap<i64, usize> = series.iter().enumerate().map(|(at, s)| (s.id, at)).collect();
     let cpu = series.iter().find(|s| s.name == CPU).map(|s| s.id);
     let start = record.attempt.start_unix_ms;
@@ -30,10 +34,12 @@ pub fn track(reader: &Reader, record: &Record, how: &How) -> rusqlite::Result<Tr
     let mut tiers: Vec<Told> = Vec::new();
     let mut after = i64::MIN;
     let mut read = |tier: Tier, until: i64| -> rusqlite::Result<()> {
+        gpus.expect(row_ms(tier, record));
         let mut each = |unix_ms: i64, value: &StoredValue| {
             if cpu == Some(value.series) {
                 rows.push((value.mean, value.n));
             }
+            gpus.add(unix_ms, value.series, value.mean);
             if let Some(line) = at.get(&value.series) {
                 builder.add(unix_ms, *line, of(value));
             }
@@ -52,8 +58,11 @@ pub fn track(reader: &Reader, record: &Record, how: &How) -> rusqlite::Result<Tr
     // What came to no window any more.
     read(Tier::Ticks, i64::MAX)?;
     let cpu_row_ms = tiers.first().map_or(0, |tier| tier.row_ms);
-    let ranks = record.ranks().into_iter().collect();
-    Ok(Track { ranks, node: record.node.clone(), tiers, cpu: rows, cpu_row_ms, ..builder.finish() })
+    let ranks: Vec<u32> = record.ranks().into_iter().collect();
+    let told = phases::How { in_company: how.in_company, stretches: how.points };
+    let spent = gpus.spent((start, end), &ranks, told);
+    let track = Track { ranks, node: record.node.clone(), tiers, cpu: rows, cpu_row_ms, ..builder.finish() };
+    Ok((track, spent))
 }
 
 fn line(series: StoredSeries) -> Line {

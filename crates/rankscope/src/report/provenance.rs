@@ -1,10 +1,9 @@
 //! Where each series came from and why others are missing, of all ranks together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use rankscope_core::deliver::scopes::Provenance;
 use rankscope_core::report::{Gone, Measured};
-
-use crate::store::Reader;
 
 #[derive(Debug, Default)]
 pub struct Collected {
@@ -25,9 +24,11 @@ struct Place {
 }
 
 impl Collected {
-    pub fn add(&mut self, reader: &Reader, ranks: &[u32]) -> rusqlite::Result<()> {
-        let known = reader.provenance()?;
-        for series in &known.series {
+    pub fn add(&mut self, known: Provenance, ranks: &[u32]) {
+        // Above a launcher the whole tree's series stands beside each rank's own, which is what is shown.
+        let of_ranks: BTreeSet<&str> =
+            known.series.iter().filter(|s| s.rank.is_some()).map(|s| s.name.as_str()).collect();
+        for series in known.series.iter().filter(|s| s.rank.is_some() || !of_ranks.contains(&*s.name)) {
             let own: Vec<u32> = series.rank.map_or_else(|| ranks.to_vec(), |rank| vec![rank]);
             if let Some(newest) = known.origins.iter().rev().find(|origin| origin.series == series.id) {
                 let place = Place {
@@ -48,7 +49,6 @@ impl Collected {
                 self.missing.entry(key).or_default().extend(own);
             }
         }
-        Ok(())
     }
 
     pub fn finish(self) -> (Vec<Measured>, Vec<Gone>) {

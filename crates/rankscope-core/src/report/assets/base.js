@@ -4,6 +4,11 @@ const D = JSON.parse(document.getElementById("data").textContent);
 const [START, END] = D.span;
 const state = { language: "en", rank: D.ranks[0] || null, range: [START, END], cursor: null, mini: null };
 
+D.measured = D.measured.map(([series, ranks, ...others]) => {
+  const [scope, source, level, identity, note] = others.map((place) => (place === null ? null : D.texts[place]));
+  return { series: D.texts[series], ranks, scope, source, level, identity, note };
+});
+
 for (const track of D.tracks) {
   let time = 0;
   track.times = track.times.map((since) => (time += since));
@@ -28,6 +33,17 @@ function t(key, values) {
   const row = D.words[key];
   const text = row ? row[state.language === "ko" ? 1 : 0] : key;
   return text.replace(/\{(\w+)\}/g, (hole, name) => (values && name in values ? values[name] : hole));
+}
+
+/** A sentence that was made in English: its text here, and in which language that is. */
+function inWords(sentence) {
+  const korean = state.language === "ko" && Object.hasOwn(D.korean, sentence) ? D.korean[sentence] : null;
+  return [korean ?? sentence, korean === null ? "en" : "ko"];
+}
+
+function said(sentence, tag) {
+  const [text, lang] = inWords(sentence);
+  return element(tag || "span", { lang }, text);
 }
 
 function remember(name, value) {
@@ -90,10 +106,13 @@ function isGap(track, before, after) {
 const SIZES = [["TiB", 2 ** 40 / 1e6], ["GiB", 2 ** 30 / 1e6], ["MiB", 2 ** 20 / 1e6], ["KiB", 2 ** 10 / 1e6]];
 const RATES = [["GB/s", 1e3], ["MB/s", 1], ["kB/s", 1e-3]];
 
+/** Units that are words. */
+const unitName = (unit) => (D.words["unit_" + unit] ? t("unit_" + unit) : unit);
+
 /** In which unit values up to `top` are shown, and how many of the series' unit one of it is. */
 function unitFor(unit, top) {
   const list = unit === "MB" ? SIZES : unit === "MB/s" ? RATES : null;
-  if (!list) return { name: unit === "count" || unit === "" ? "" : unit, by: 1 };
+  if (!list) return { name: unit === "count" || unit === "" ? "" : unitName(unit), by: 1 };
   const [name, by] = list.find(([, by]) => top >= by) || list[list.length - 1];
   return { name, by };
 }

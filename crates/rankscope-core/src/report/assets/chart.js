@@ -14,6 +14,7 @@ class Chart {
     this.whose = element("p", { class: "whose" });
     this.legend = element("ul", { class: "legend" });
     this.names = element("ul", { class: "legend phases" });
+    this.told = element("ul", { class: "told" });
     this.plot = element("div", {
       class: "plot", tabindex: "0", role: "slider", "data-chart": id,
       "aria-valuemin": START, "aria-valuemax": END, "aria-orientation": "horizontal",
@@ -21,7 +22,7 @@ class Chart {
     });
     this.table = element("details", { class: "values" }, element("summary", {}));
     this.table.addEventListener("toggle", () => this.fillTable());
-    this.figure = element("figure", { class: "chart", id: "chart-" + id }, this.heading, this.whose, this.legend, this.names, this.plot, this.table);
+    this.figure = element("figure", { class: "chart", id: "chart-" + id }, this.heading, this.whose, this.legend, this.names, this.told, this.plot, this.table);
     pointing(this);
   }
 
@@ -110,6 +111,11 @@ class Chart {
       shape("line", { class: "grid", x1: MARGIN.left, x2: right, y1: y, y2: y }, this.svg);
       const label = shape("text", { class: "tick", x: MARGIN.left - 7, y: y + 3.5, "text-anchor": "end" }, this.svg);
       label.textContent = digits(value / by) + (name && value === all[all.length - 1] ? " " + name : "");
+      // With a long unit it begins at the edge, so that its first digits are seen.
+      if (label.textContent.length * 6.4 > MARGIN.left - 7) {
+        label.setAttribute("x", 0);
+        label.setAttribute("text-anchor", "start");
+      }
     });
     const shown = timeTicks(state.range, Math.max(2, (right - MARGIN.left) / 78));
     for (const [time, text] of shown) {
@@ -187,22 +193,43 @@ class Chart {
 
   phases() {
     this.names.replaceChildren();
+    this.told.replaceChildren();
     if (!this.id.startsWith("gpu_") || !state.rank) return;
-    const own = D.bands.filter(([rank]) => rank === state.rank.id);
-    const lanes = own.reduce((most, [, , , , lane]) => Math.max(most, lane + 1), 1);
-    const height = (this.size.bottom - MARGIN.top) / lanes;
-    for (const [, from, until, name, lane] of own) {
-      if (until < state.range[0] || from > state.range[1]) continue;
-      const band = shape("rect", {
-        class: "phase", x: this.x(from), width: Math.max(0.5, this.x(until) - this.x(from)),
-        y: MARGIN.top + lane * height, height, fill: phaseColour(name),
-      }, this.inside);
-      shape("title", {}, band).textContent = phaseName(name);
-    }
-    for (const name of [...new Set(own.map(([, , , name]) => name))].slice(0, MOST_NAMES)) {
+    const lanes = D.lanes.filter(({ ranks }) => ranks.includes(state.rank.id));
+    const height = (this.size.bottom - MARGIN.top) / lanes.length;
+    const labelled = lanes.length > 1 && lanes.some(({ gpu }) => gpu !== undefined);
+    lanes.forEach(({ stretches, gpu }, lane) => {
+      const y = MARGIN.top + lane * height;
+      for (const [since, length, name] of stretches) {
+        const [from, until] = [START + since, START + since + length];
+        if (until < state.range[0] || from > state.range[1]) continue;
+        const band = shape("rect", {
+          class: "phase", "data-name": name, "data-from": from, "data-until": until, "data-gpu": gpu ?? "",
+          x: this.x(from), width: Math.max(0.5, this.x(until) - this.x(from)), y, height, fill: phaseColour(name),
+        }, this.inside);
+        shape("title", {}, band).textContent = (labelled ? laneName(gpu) + ": " : "") + phaseName(name);
+      }
+      if (labelled && height > 12) {
+        shape("text", { class: "lane", x: this.size.right - 4, y: y + 11, "text-anchor": "end" }, this.svg).textContent = laneName(gpu);
+      }
+    });
+    const all = lanes.flatMap(({ stretches }) => stretches.map(([, , name]) => name));
+    for (const name of [...new Set(all)].slice(0, MOST_NAMES)) {
       const swatch = element("i", { class: "swatch phase", style: `--c:${phaseColour(name)}` });
       this.names.append(element("li", {}, swatch, element("span", {}, phaseName(name))));
     }
+    if (this.id === "gpu_utilization" || !D.charts.some(({ id }) => id === "gpu_utilization")) this.spent(lanes);
+  }
+
+  /** How each GPU's time was spent, and what can't be told of it. */
+  spent(lanes) {
+    const known = lanes.filter(({ shares }) => shares);
+    for (const { gpu, shares, missing } of known) {
+      const parts = shares.map(([name, share]) => `${phaseName(name)} ${percentOf(share)}`);
+      this.told.append(element("li", { "data-gpu": gpu }, t("phases_told", { gpu, shares: parts.join(" · ") })));
+      this.told.append(...missing.map((why) => said(why, "li")));
+    }
+    if (known.length) this.told.append(element("li", {}, t("phases_row", { row: lasting(known[0].row) })));
   }
 
   marks() {
@@ -213,7 +240,7 @@ class Chart {
       const group = shape("g", { class: "mark " + kind }, this.svg);
       shape("line", { x1: x, x2: x, y1: MARGIN.top, y2: this.size.bottom }, group);
       shape("path", { d: `M${x - 4} ${MARGIN.top - 7}h8l-4 7z` }, group);
-      shape("title", {}, group).textContent = `${moment(time)}: ${words}`;
+      shape("title", {}, group).textContent = `${moment(time)}: ${inWords(words)[0]}`;
       const label = t("mark_" + kind);
       const space = label.length * 6.4 + 12;
       if (this.id !== "memory" || kind === "end" || x - space < Math.max(free, MARGIN.left)) continue;
@@ -280,6 +307,15 @@ const PHASES = { idle: "var(--s1)", busy: "var(--s2)", collective_wait: "var(--s
 
 function phaseName(name) {
   return D.words["phase_" + name] ? t("phase_" + name) : name;
+}
+
+function laneName(gpu) {
+  return gpu === undefined ? t("marked") : "GPU " + gpu;
+}
+
+/** As the facts above say it too. */
+function percentOf(share) {
+  return (share * 100 < 9.95 ? (share * 100).toFixed(1) : (share * 100).toFixed(0)) + "\u00a0%";
 }
 
 function phaseColour(name) {

@@ -271,12 +271,19 @@ function drawSteps() {
 
 // Many ranks at one look.
 
+/** The line that a small picture shows of a rank. */
+function mainLine(def, rank) {
+  return def.lines.filter(([, role]) => role === "line").map(([series]) => lineOf(rank, series)).find(Boolean);
+}
+
 function manyRanks() {
   minis = [];
   if (D.ranks.length < 2) return null;
   const choices = D.charts.filter((def) => ["memory", "cpu", "gpu_utilization", "gpu_power", "process_memory"].includes(def.id));
   if (!choices.length) return null;
-  state.mini = choices.find((def) => state.mini && def.id === state.mini.id) || choices[0];
+  // Of ranks in one container what they are in says nothing of one of them.
+  const differs = (def) => new Set(D.ranks.map((rank) => mainLine(def, rank))).size > 1;
+  state.mini = choices.find((def) => state.mini && def.id === state.mini.id) || choices.find(differs) || choices[0];
   const select = element("select", { id: "mini", onchange: (e) => ((state.mini = choices[e.target.selectedIndex]), drawMinis()) },
     ...choices.map((def) => element("option", { selected: def === state.mini }, t("chart_" + def.id))));
   minis = D.ranks.map((rank) => {
@@ -294,9 +301,8 @@ function manyRanks() {
 function drawMinis(onlyCursor) {
   if (!minis.length) return;
   const { unit, lines } = state.mini;
-  const main = (rank) => lines.filter(([, role]) => role === "line").map(([series]) => lineOf(rank, series)).find(Boolean);
   const limit = (rank) => lines.filter(([, role]) => role === "limit").map(([series]) => lineOf(rank, series)).find(Boolean);
-  const of = minis.map((mini) => ({ ...mini, line: main(mini.rank), limit: limit(mini.rank) }));
+  const of = minis.map((mini) => ({ ...mini, line: mainLine(state.mini, mini.rank), limit: limit(mini.rank) }));
   const tops = of.flatMap(({ line }) => (line ? line.high.filter((v) => v !== null) : []));
   const limits = of.flatMap(({ limit }) => (limit ? limit.mean.filter((v) => v !== null) : []));
   const most = tops.reduce((a, b) => Math.max(a, b), 0);
@@ -342,6 +348,10 @@ function setLanguage(language) {
   document.documentElement.lang = language;
   for (const one of document.querySelectorAll("[data-t]")) {
     one.textContent = t(one.dataset.t, one.dataset.a ? JSON.parse(one.dataset.a) : null);
+  }
+  for (const one of document.querySelectorAll("[data-s]")) {
+    one.dataset.s ||= one.textContent;
+    [one.textContent, one.lang] = inWords(one.dataset.s);
   }
   for (const one of document.querySelectorAll("[data-t-label]")) one.setAttribute("aria-label", t(one.dataset.tLabel));
   document.getElementById("language").lang = language === "ko" ? "en" : "ko";

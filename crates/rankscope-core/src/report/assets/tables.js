@@ -50,12 +50,15 @@ function measuredSection() {
   const rank = state.rank ? state.rank.id : 0;
   const rows = D.measured.filter((m) => m.ranks.includes(rank)).map((m) => {
     const [unit, about, not] = D.about[m.series] || ["", "", null];
-    const meaning = [about, not ? element("span", { class: "not" }, ` — not ${not}`) : null];
-    const from = [element("code", {}, m.source), m.level ? element("small", {}, ` ${t("level", { level: m.level })}`) : null,
-      m.note ? element("small", {}, ` ${m.note}`) : null];
+    // In Korean what it is not is a sentence of its own.
+    const before = inWords(not || "")[1] === "ko" ? ". " : " — not ";
+    const meaning = [said(about), not ? element("span", { class: "not" }, before, said(not)) : null];
+    const note = m.note ? said(m.note, "small") : null;
+    const from = [element("code", {}, inWords(m.source)[0]), m.level ? element("small", {}, ` ${t("level", { level: m.level })}`) : null,
+      note && " ", note];
     return [
-      element("span", {}, element("b", { class: "scope " + m.scope }, t("scope_" + m.scope)), " ", element("code", {}, m.series), unit ? element("small", {}, " " + unit) : ""),
-      element("span", { lang: "en" }, ...meaning.filter(Boolean)),
+      element("span", {}, element("b", { class: "scope " + m.scope }, t("scope_" + m.scope)), " ", element("code", {}, m.series), unit ? element("small", {}, " " + unitName(unit)) : ""),
+      element("span", {}, ...meaning.filter(Boolean)),
       element("span", {}, ...from.filter(Boolean)),
       element("code", {}, m.identity || "–"),
     ];
@@ -70,8 +73,8 @@ function missingSection() {
   const ofAll = D.ranks.length;
   const rows = D.missing.map((m) => [
     element("code", {}, m.series),
-    element("span", { lang: "en" }, m.reason),
-    element("span", { lang: "en" }, m.detail),
+    said(m.reason),
+    said(m.detail),
     ofAll > 1 ? inShort(m.ranks) : null,
   ].slice(0, ofAll > 1 ? 4 : 3));
   const columns = [t("series"), t("reason"), t("what"), t("rank")].slice(0, ofAll > 1 ? 4 : 3);
@@ -85,7 +88,7 @@ function eventsSection() {
     element("button", { type: "button", class: "link", onclick: () => setCursor(time, true) }, moment(time)),
     element("b", { class: "kind " + kind }, t("mark_" + kind)),
     D.ranks.length > 1 ? element("span", { class: "tight" }, t("rank_n", { n: rank })) : null,
-    element("span", { lang: "en" }, words),
+    said(words),
   ].filter((cell) => cell !== null));
   const columns = [t("time"), t("what"), ...(D.ranks.length > 1 ? [t("rank")] : []), t("value")];
   return element("details", { class: "block", id: "events", open: rows.length <= 30 },
