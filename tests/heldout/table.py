@@ -66,6 +66,10 @@ CAUSES = [
     held("launch_bound", "device", "launch_graph"),
     held("frequent_sync", "device", "sync_sampling"),
     held("frequent_sync", "device", "sync_checks"),
+    held("collective_wait", "several", "collective_buckets", light=True, gpus=4),
+    held("collective_wait", "several", "collective_layers", light=True, gpus=3),
+    held("straggler", "several", "straggler_lengths", light=True, gpus=4, also=("collective_wait",)),
+    held("straggler", "several", "straggler_reads", gpus=3, also=("collective_wait",)),
     held("checkpoint", "outside", "checkpoint_arrays", light=True, write_rate=60 * MB),
     held("checkpoint", "outside", "checkpoint_shards", light=True, write_rate=60 * MB),
     held("garbage_collection", "mainthread", "gc_replay"),
@@ -79,7 +83,14 @@ CAUSES = [
     held("process_idle", "mainthread", "idle_server", light=True),
     held("process_idle", "mainthread", "idle_polling", light=True),
 ]
-HEALTHY = []
+HEALTHY = [
+    held("healthy", "well", "prefetch_thread"),
+    held("healthy", "well", "accumulation", light=True),
+    held("healthy", "well", "long_kernels"),
+    held("healthy", "well", "memory_bound_workers"),
+    held("healthy", "well", "short_evaluation", light=True),
+    held("healthy", "well", "in_step", light=True, gpus=4),
+]
 MIXES = []
 ALL = CAUSES + HEALTHY + MIXES
 BY_NAME = {target.name: target for target in ALL}
