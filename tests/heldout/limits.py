@@ -126,7 +126,9 @@ def import_archive():
         while job.running():
             path, name = f"{directory}/part{number}.zip", f"archived_{number}"
             with zipfile.ZipFile(path, "w") as archive:
-                source = "".join(f"def f{n}(a, *b):\n    return [x + {n} for x in b if a]\n" for n in range(1500))
+                source = "".join(
+                    f"def f{n}(a, *b):\n    return [x + {n} for x in b if a]\n" for n in range(1500)
+                )
                 archive.writestr(f"{name}.py", source)
             sys.path.insert(0, path)
             with job.part("import"):

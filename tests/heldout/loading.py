@@ -261,7 +261,9 @@ def restart_shards():
     here = Path(__file__).resolve().parent
     while job.running():
         with job.part("shard"):
-            batches = pickle.loads(subprocess.run(command, stdout=subprocess.PIPE, cwd=here, check=True).stdout)
+            batches = pickle.loads(
+                subprocess.run(command, stdout=subprocess.PIPE, cwd=here, check=True).stdout
+            )
         for batch in batches:
             gpu.copy(batch.copy())
             gpu.kernel(kernel)

@@ -186,7 +186,9 @@ def compile_candidates():
 
     def build(candidate):
         source = cache / f"k{number}_{candidate}.c"
-        source.write_text("\n".join(f"float f{n}(float x) {{ return x * {number}.5f + {n}; }}" for n in range(6000)))
+        source.write_text(
+            "\n".join(f"float f{n}(float x) {{ return x * {number}.5f + {n}; }}" for n in range(6000))
+        )
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", source.with_suffix(".so"), source], check=True)
 
     with ThreadPoolExecutor(3) as pool:
@@ -223,7 +225,10 @@ def checkpoint_shards():
     """Four threads write a shard each, synchronously; the main thread waits for all."""
     job, gpu = begin("checkpoint", "save")
     shard, kernel, saved = os.urandom(int(job.vary(14)) << 20), job.vary(0.03), -9.0
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="held-") as directory, ThreadPoolExecutor(4) as pool:
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp", prefix="held-") as directory,
+        ThreadPoolExecutor(4) as pool,
+    ):
 
         def write(number):
             with open(f"{directory}/shard-{number}", "wb") as file:
