@@ -44,7 +44,7 @@ def clock_comes_and_goes():
 
 
 def shared_queue():
-    """Keeps its GPU full by itself, two steps ahead; a server of someone else answers requests on it."""
+    """Keeps its GPU full by itself, two kernels ahead; a job of someone else has as many."""
     job, gpu = begin("gpu_shared")
     kernel = job.vary(0.02)
     while job.running():
@@ -55,7 +55,7 @@ def shared_queue():
 
 
 def shared_thread():
-    """Trains in a thread, while the main thread only looks after it; two other jobs are on the GPU."""
+    """Trains in a thread, while the main thread only looks after it; a job of someone else is on the GPU."""
     job, gpu = begin("gpu_shared")
     kernel, stop = job.vary(0.01), threading.Event()
 

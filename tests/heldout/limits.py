@@ -3,15 +3,19 @@
 import os
 import sys
 
-# A numerical library that takes the node's cores for its own; before NumPy is imported.
+# Numerical libraries that take the node's cores for their own; before NumPy is imported.
 if {"many_solve", "many_workers"} & {*sys.argv}:
-    os.environ["OPENBLAS_NUM_THREADS"] = "16"
+    threads = "1" if "one_thread" in sys.argv else "16"
+    os.environ |= {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
 
+import ctypes
 import importlib
 import multiprocessing
 import sqlite3
+import subprocess
 import tempfile
 import zipfile
+from pathlib import Path
 
 import numpy as np
 from common import Job, begin, main, wait
@@ -38,15 +42,20 @@ def quota_executor():
 
 
 def many_solve():
-    """The optimizer solves a system on the CPU after each step, with sixteen threads of OpenBLAS."""
+    """After each step some sweeps of a relaxation on the CPU, with sixteen threads of OpenMP."""
     job, gpu = begin("threads_exceed_quota")
-    kernel, size = job.vary(0.04), int(job.vary(300))
-    system = np.random.default_rng(job.seed).normal(size=(size, size)) + size * np.eye(size)
+    with tempfile.TemporaryDirectory() as directory:
+        built, source = f"{directory}/sweeps.so", Path(__file__).with_name("sweeps.c")
+        subprocess.run(["cc", "-O2", "-fopenmp", "-shared", "-fPIC", "-o", built, source], check=True)
+        relax = ctypes.CDLL(built).relax
+    relax.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_int]
+    rows = np.random.default_rng(job.seed).normal(size=(2, int(job.vary(100_000))))
+    kernel = job.vary(0.04)
     while job.running():
         gpu.kernel(kernel)
         wait(job, gpu)
         with job.part("solve"):
-            np.linalg.solve(system, system[0])
+            relax(rows[0].ctypes.data, rows[1].ctypes.data, rows.shape[1], 20)
     job.end()
 
 

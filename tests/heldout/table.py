@@ -11,6 +11,8 @@ class HeldOut(Target):
         free = {"quota": 0.0, "memory": 0, "read_rate": 0, "write_rate": 0}
         if self.cause in ("cpu_contention", "gpu_shared"):
             free["beside"] = ()
+        if self.cause == "threads_exceed_quota":
+            free = {"options": ((self.name, "one_thread"),)}
         changed = any(getattr(self, name) != value for name, value in free.items())
         return replace(self, **free) if changed else None
 
