@@ -29,7 +29,7 @@ def quota_executor():
     job, gpu = begin("cpu_quota_throttled")
     kernel = job.vary(0.05)
     with ProcessPoolExecutor(2, initializer=plain_signals) as executor:
-        batches = futures_of(executor, ungzip_for, 1.1 * kernel, ahead=5)
+        batches = futures_of(executor, ungzip_for, 1.6 * kernel, ahead=5)
         batch = next(batches)
         while job.running():
             gpu.copy(batch.copy())
@@ -49,13 +49,13 @@ def many_solve():
         subprocess.run(["cc", "-O2", "-fopenmp", "-shared", "-fPIC", "-o", built, source], check=True)
         relax = ctypes.CDLL(built).relax
     relax.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_int]
-    rows = np.random.default_rng(job.seed).normal(size=(2, int(job.vary(100_000))))
+    rows = np.random.default_rng(job.seed).normal(size=(2, int(job.vary(6_000))))
     kernel = job.vary(0.04)
     while job.running():
         gpu.kernel(kernel)
         wait(job, gpu)
         with job.part("solve"):
-            relax(rows[0].ctypes.data, rows[1].ctypes.data, rows.shape[1], 20)
+            relax(rows[0].ctypes.data, rows[1].ctypes.data, rows.shape[1], 800)
     job.end()
 
 
@@ -67,7 +67,7 @@ def products(batches, size):
 
 
 def many_workers():
-    """Each of two workers has sixteen threads of OpenBLAS for its whitening."""
+    """Each of two workers has as many threads of OpenBLAS as the machine has CPUs."""
     job, gpu = begin("threads_exceed_quota")
     context = multiprocessing.get_context("spawn")
     batches = context.Queue(maxsize=4)
@@ -90,7 +90,7 @@ def many_workers():
 def reclaim_array():
     """Random rows of an array on disk that is larger than what the limit leaves for the page cache."""
     job, gpu = begin("memory_reclaim", "input")
-    held, rows, kernel = bytearray(b"x" * (60 << 20)), int(job.vary(400)), job.vary(0.015)
+    held, rows, kernel = b"x" * (60 << 20), int(job.vary(60)), job.vary(0.015)
     with tempfile.NamedTemporaryFile(dir="/var/tmp", prefix="held-") as file:
         for _ in range(160):
             file.write(os.urandom(1 << 20))
@@ -110,7 +110,7 @@ def reclaim_array():
 def reclaim_database():
     """Random samples of a database that is larger than what the limit leaves for the page cache."""
     job, gpu = begin("memory_reclaim", "input")
-    held, rows, kernel = bytearray(b"x" * (60 << 20)), int(job.vary(400)), job.vary(0.015)
+    held, rows, kernel = b"x" * (60 << 20), int(job.vary(110)), job.vary(0.015)
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="held-") as directory:
         database = sqlite3.connect(f"{directory}/samples.db")
         database.execute("create table samples (id integer primary key, data blob)")

@@ -249,7 +249,7 @@ def restart_executor():
 
 def one_shard():
     """The child of `restart_shards`: all batches of a shard as a pickle."""
-    rows = spend(0.1, parse)
+    rows = spend(0.02, parse)
     sys.stdout.buffer.write(pickle.dumps([rows] * 10))
 
 
