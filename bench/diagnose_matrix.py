@@ -15,8 +15,11 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO / "tests"))
 
+from heldout import table as heldout
+from targets import table as induced
 from targets.place import Place
-from targets.table import ALL, BY_NAME, CAUSES, HEALTHY, MIXES
+
+SUITES = {"targets": induced, "heldout": heldout}
 
 
 @dataclass
@@ -165,16 +168,18 @@ def main():
     parser.add_argument("--truth", action="store_true", help="checks the targets alone, without rankscope")
     parser.add_argument("--observations", type=Path, help="a folder for what was observed")
     parser.add_argument("--results", type=Path, help="writes everything there, as lines of JSON")
+    parser.add_argument("--suite", choices=SUITES, default="targets", help="which table of programs")
     options = parser.parse_args()
-    targets = [BY_NAME[name] for name in options.only] if options.only else ALL
+    suite = SUITES[options.suite]
+    targets = [suite.BY_NAME[name] for name in options.only] if options.only else suite.ALL
     if options.truth:
         sys.exit(check_truth(targets, options) > 0)
     results = run_all(targets, options)
     if options.results:
         options.results.write_text("".join(json.dumps(asdict(r)) + "\n" for r in results))
-    print(matrix("One cause", CAUSES, results))
-    print(matrix("Healthy", HEALTHY, results))
-    print(matrix("Two causes, and the seed's story", MIXES, results))
+    print(matrix("One cause", suite.CAUSES, results))
+    print(matrix("Healthy", suite.HEALTHY, results))
+    print(matrix("Two causes, and the seed's story", suite.MIXES, results))
     print(misses(results))
     accused = [r for r in results if r.cause == "healthy" and not r.right and r.answer != "cannot_tell"]
     print(f"{len(accused)} of the healthy runs accused.")
