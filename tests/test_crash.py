@@ -20,10 +20,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import need
+from conftest import need, need_packages
 from supervise_support import children
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
+import mlflow
 from support import delivered, linux
 from support.crash import FAST, expect_all, make_record, sync
 from support.delivered import Record, rows, tags, wait_for

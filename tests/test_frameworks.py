@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from conftest import need, need_packages
+from conftest import need_packages
 from support import mlflow_server, ranks
 from support.delivered import status, tags
 from support.in_python import phases, python, reason, record, values
 
-need_package = pytest.fixture(autouse=True)(lambda: need(ranks.unavailable_reason()))
+need_packages("mlflow", "rankscope")
 
 TRANSFORMERS = """
 import sys, time
@@ -112,7 +112,6 @@ def test_lightning_fails(store):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    need(mlflow_server.unavailable_reason())
     with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
         yield server
 

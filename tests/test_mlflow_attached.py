@@ -2,17 +2,16 @@
 was imported first. Real processes, a real MLflow server."""
 
 import pytest
-from conftest import need
+from conftest import need_packages
 from support import mlflow_server, ranks
 from support.delivered import status, tags
 
-pytest.importorskip("rankscope", reason="needs the wheel: `make test` installs it")
+need_packages("mlflow", "rankscope")
 pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    need(mlflow_server.unavailable_reason())
     with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
         yield server
 

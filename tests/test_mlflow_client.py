@@ -7,8 +7,8 @@ import subprocess
 import time
 
 import pytest
-from conftest import REPO, need
-from support.mlflow_server import MlflowServer, unavailable_reason
+from conftest import REPO, need_packages
+from support.mlflow_server import MlflowServer
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +161,7 @@ def test_the_server_has_closed_the_idle_connection(ours, run):
 
 
 def test_a_server_that_is_gone(tmp_path):
-    need(unavailable_reason())
+    need_packages("mlflow")
     with MlflowServer(tmp_path / "second") as server:
         calls = Calls(server.uri)
         assert calls("create_experiment", "e") == "1"

@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from conftest import need_packages
 from supervise_support import Terminal
 
-pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
 from support import delivered
 from support.crash import FAST, expect_all, make_record, metrics_in, sync
 from support.delivered import Record, rows

@@ -6,16 +6,15 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from conftest import need
+from conftest import need_packages
 from support import mlflow_server, ranks
 
+need_packages("mlflow", "rankscope")
 pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    need(mlflow_server.unavailable_reason())
-    need(ranks.unavailable_reason())
     with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
         yield server
 
@@ -158,8 +157,6 @@ def test_of_nested_runs_the_outermost_gets_the_numbers(server, tmp_path):
 
 
 def test_a_hook_that_is_gone_is_said(tmp_path):
-    need(mlflow_server.unavailable_reason())
-    need(ranks.unavailable_reason())
     script = """
     import mlflow
     from mlflow.system_metrics import system_metrics_monitor

@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import need_packages
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
+import mlflow
 from support import delivered
 from support.crash import FAST
 from support.delivered import Record, rows, tags, wait_for

@@ -10,10 +10,10 @@ import subprocess
 import time
 
 import pytest
-from conftest import need
-from support.mlflow_server import MlflowServer, unavailable_reason
+from conftest import need_packages
+from support.mlflow_server import MlflowServer
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
 from support import delivered
 from support.delivered import Record, job_rows, rows, tagged, tags
 
@@ -23,7 +23,6 @@ FAST = ("--window", "0.5", "--interval", "0.1")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    need(unavailable_reason())
     with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
         yield server
 

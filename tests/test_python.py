@@ -9,10 +9,11 @@ import sys
 import time
 
 import pytest
+from conftest import need_packages
 from support import in_python
 from support.in_python import phases, python, reason, record, rows, ticks, values
 
-pytest.importorskip("rankscope", reason="needs the wheel: `make test` installs it")
+need_packages("rankscope")
 
 HEAVY = (
     "mlflow",

@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import need, need_packages
+from conftest import need_packages
 from support.delivered import Record, rows, tags, wait_for
-from support.mlflow_server import MlflowServer, unavailable_reason
+from support.mlflow_server import MlflowServer
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
+import mlflow
 
 # Not by its first line: what `env` finds may be a script that looks for Python for a while.
 TORCHRUN = [sys.executable, str(Path(__file__).parent / "support" / "launcher" / "torchrun")]
@@ -21,7 +22,6 @@ FAST = ("--window", "1", "--interval", "0.2")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    need(unavailable_reason())
     with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
         yield server
 

@@ -8,10 +8,11 @@ from collections import defaultdict
 from itertools import pairwise
 
 import pytest
-from conftest import need
-from support.mlflow_server import MlflowServer, unavailable_reason
+from conftest import need_packages
+from support.mlflow_server import MlflowServer
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
+import mlflow
 from support.delivered import Record, tags, wait_for
 from support.pods import Pod
 
@@ -22,7 +23,6 @@ JOB = ("sleep", "600")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    need(unavailable_reason())
     with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
         yield server
 

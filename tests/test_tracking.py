@@ -8,16 +8,15 @@ import math
 import signal
 
 import pytest
-from conftest import need, need_packages
+from conftest import need_packages
 from support import mlflow_server, ranks
 
+need_packages("mlflow", "rankscope")
 pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    need(mlflow_server.unavailable_reason())
-    need(ranks.unavailable_reason())
     with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
         yield server
 
@@ -340,7 +339,6 @@ def test_a_rank_that_never_calls_is_named(server, tmp_path, silent):
 
 def test_a_stranger_on_the_port_is_not_let_in(server, tmp_path):
     """Another job's rank with another token, at the same port."""
-    need(ranks.unavailable_reason())
     from rankscope.tracking._gathering import Guest, Host
 
     host = Host("a")
@@ -423,14 +421,12 @@ def test_odd_names_and_values_without_mlflow(server, tmp_path):
 
 
 def test_without_mlflow_and_without_an_address(tmp_path):
-    need(ranks.unavailable_reason())
     program = WITHOUT_MLFLOW + "from rankscope import tracking; tracking.start_run()"
     code, _, err = ranks.end(ranks.start(program, cwd=tmp_path))
     assert code == 1 and "MLFLOW_TRACKING_URI is not set" in err and "pip install mlflow-skinny" in err
 
 
 def test_torchruns_rank_beats_that_of_the_srun_above_it(tmp_path):
-    need(ranks.unavailable_reason())
     program = "from rankscope.tracking import _place; print(*_place.find()[:2])"
     slurm = {"SLURM_PROCID": 1, "SLURM_NTASKS": 2}
     torchrun = {"RANK": 9, "WORLD_SIZE": 16, "TORCHELASTIC_RUN_ID": "none"}
@@ -439,7 +435,6 @@ def test_torchruns_rank_beats_that_of_the_srun_above_it(tmp_path):
 
 
 def test_import_is_light(tmp_path):
-    need(ranks.unavailable_reason())
     program = """
     import sys
     import rankscope, rankscope.tracking
