@@ -74,6 +74,12 @@ def store(tmp_path):
 
 
 @pytest.fixture
+def default_store(store, monkeypatch):
+    """For commands that name none."""
+    monkeypatch.setenv("RANKSCOPE_STORE", str(store))
+
+
+@pytest.fixture
 def nvml(rankscope, tmp_path):
     """Makes a driver: `nvml(scenario)`."""
     library = rankscope.path.parent / "libfake_nvml.so"
@@ -85,9 +91,9 @@ def nvml(rankscope, tmp_path):
     return make
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    """A real MLflow server."""
+    """A real MLflow server, one for all tests of a process: each looks at runs of its own, and leaves it alive."""
     need_packages("mlflow")
     with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
         yield server

@@ -11,12 +11,17 @@ def test_in_mlflow(rankscope, nvml, server, store):
     """MLflow's names under the rank; the tag of a lost GPU says why it stopped."""
     import mlflow
 
-    environment = {"MLFLOW_TRACKING_URI": server.uri, "RANKSCOPE_GRACE": "60"}
+    client = mlflow.MlflowClient(server.uri)
+    experiment = client.create_experiment("gpus")
+    environment = {
+        "MLFLOW_TRACKING_URI": server.uri,
+        "MLFLOW_EXPERIMENT_ID": experiment,
+        "RANKSCOPE_GRACE": "60",
+    }
     record(
         rankscope, nvml("lost"), store, "sleep", "6", environment=environment, options=("--run-name", "gpus")
     )
-    client = mlflow.MlflowClient(server.uri)
-    (run,) = client.search_runs([e.experiment_id for e in client.search_experiments()])
+    (run,) = client.search_runs([experiment])
     gpus = {key for key in run.data.metrics if "/gpu_" in key}
     power = ("power_usage_watts_max",)
     per_gpu = {*MLFLOW_FIVE, *power} - {"power_usage_percentage"}

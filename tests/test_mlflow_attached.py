@@ -3,17 +3,11 @@ was imported first. Real processes, a real MLflow server."""
 
 import pytest
 from conftest import need_packages
-from support import mlflow_server, ranks
+from support import ranks
 from support.delivered import status, tags
 
 need_packages("mlflow", "rankscope")
 pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 @pytest.fixture

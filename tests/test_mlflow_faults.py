@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import need_packages
-from supervise_support import Terminal
+from support.supervise import Terminal
 
 need_packages("mlflow")
 from support import delivered

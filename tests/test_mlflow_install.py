@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 from conftest import need_packages
-from support import mlflow_server, ranks
+from support import ranks
 
 need_packages("mlflow", "rankscope")
 pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 def keys(server, run_id):

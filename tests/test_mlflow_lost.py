@@ -18,8 +18,16 @@ import mlflow
 from support import delivered
 from support.crash import FAST
 from support.delivered import Record, rows, tags, wait_for
+from support.mlflow_server import MlflowServer
 
 JOB = Path(__file__).parent / "support" / "job.py"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """`reap` looks at all runs that a server has."""
+    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
 
 
 @pytest.fixture

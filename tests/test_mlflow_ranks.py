@@ -11,7 +11,6 @@ import time
 
 import pytest
 from conftest import need_packages
-from support.mlflow_server import MlflowServer
 
 need_packages("mlflow")
 from support import delivered
@@ -19,12 +18,6 @@ from support.delivered import Record, job_rows, rows, tagged, tags
 
 WORLD = 8
 FAST = ("--window", "0.5", "--interval", "0.1")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 class Job:

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import pytest
 from conftest import need_packages
-from support.mlflow_server import MlflowServer
 
 need_packages("mlflow")
 import mlflow
@@ -19,12 +18,6 @@ from support.pods import Pod
 WINDOW_MS = 2000
 OPTIONS = ("--window", str(WINDOW_MS / 1000), "--interval", "0.5")
 JOB = ("sleep", "600")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 @contextlib.contextmanager

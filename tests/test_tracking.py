@@ -9,16 +9,10 @@ import signal
 
 import pytest
 from conftest import need_packages
-from support import mlflow_server, ranks
+from support import ranks
 
 need_packages("mlflow", "rankscope")
 pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 # How the tracking client is found: with MLflow, and as if it were not installed.

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 from conftest import need
-from supervise_support import alive, until
 from support.cli import Store
 from support.container import Container
+from support.supervise import alive, until
 
 MB = 1_000_000
 PYTHON = sys.executable
