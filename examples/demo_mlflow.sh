@@ -28,7 +28,17 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+# Below the ports that the kernel gives to outgoing connections, one of which could take it before the server does.
+port=$("$python" - << 'EOF'
+import random, socket
+while True:
+    port = random.randrange(20_000, 32_000)
+    with socket.socket() as sock:
+        if sock.connect_ex(("127.0.0.1", port)):
+            print(port)
+            break
+EOF
+)
 uri=http://127.0.0.1:$port
 echo "demo: starting an MLflow server at $uri (some 10 s)" >&2
 set -m
