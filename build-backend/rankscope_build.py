@@ -48,7 +48,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_command(profile):
-    cargo = ["cargo", "build", "--locked", "--package", "rankscope", "--bin", "rankscope"]
+    # With the module's package named too, its dependencies have the features that maturin builds them with afterwards.
+    packages = ["--package", "rankscope", "--package", "rankscope-py"]
+    cargo = ["cargo", "build", "--locked", *packages, "--bin", "rankscope"]
     messages = subprocess.run(
         [*cargo, "--profile", profile, "--message-format", "json-render-diagnostics"],
         check=True,
