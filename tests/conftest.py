@@ -29,6 +29,29 @@ def need_packages(*names):
     need(f"needs {', '.join(missing)}" if missing else None)
 
 
+# A file is one process's from its first test to its last. With the long ones first, none is left at the end.
+LONG = (
+    "test_ray",
+    "test_mlflow_adoption",
+    "test_diagnose_causes",
+    "test_ranks_pods",
+    "test_mlflow_ranks",
+    "test_mlflow_crowd",
+    "test_mlflow_lost",
+    "test_crash",
+    "test_report",
+    "test_mlflow_install",
+    "test_tracking",
+    "test_mlflow_training",
+    "test_hostile",
+)
+
+
+def pytest_collection_modifyitems(items):
+    places = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))
+
+
 @pytest.fixture(scope="session")
 def rankscope():
     """The built binary; RANKSCOPE_BIN overrides which."""
