@@ -6,13 +6,11 @@ import signal
 import subprocess
 import sys
 
-import pytest
 from conftest import REPO, need_packages
 
 need_packages("sklearn", "mlflow")
 
 
-@pytest.mark.timeout(240)
 def test_the_demo_shows_the_jobs_own_run(rankscope):
     command = [REPO / "examples" / "demo_mlflow.sh", "--seconds", "6"]
     environment = {**os.environ, "RANKSCOPE_BIN": str(rankscope), "PYTHON": sys.executable}

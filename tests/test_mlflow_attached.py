@@ -7,7 +7,6 @@ from support import ranks
 from support.delivered import status, tags
 
 need_packages("mlflow", "rankscope")
-pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ class Calls:
         return answer
 
     def close(self):
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +187,7 @@ def test_credentials_are_nowhere(server, tmp_path):
         with open(f"/proc/{elsewhere.process.pid}/cmdline") as file:
             said.append(file.read())
         elsewhere.close()
-    out, err = calls.process.communicate(timeout=10)
+    out, err = calls.process.communicate(timeout=60)
     text = json.dumps(said, ensure_ascii=False) + out + err + server.text()
     for secret in (*secrets.values(), "p%C3%A4sswd"):
         assert secret not in text

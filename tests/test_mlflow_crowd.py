@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from conftest import need_packages
 from support.mlflow_server import MlflowServer
 
@@ -12,7 +11,6 @@ from support import many_ranks
 RANKS = 64
 
 
-@pytest.mark.timeout(300)
 def test_64_ranks(rankscope, tmp_path):
     example = Path(rankscope.path).parent / "examples" / "many_ranks"
     with MlflowServer(tmp_path / "mlflow", *many_ranks.DEFAULT) as server:

@@ -10,7 +10,6 @@ from conftest import need_packages
 from support import ranks
 
 need_packages("mlflow", "rankscope")
-pytestmark = pytest.mark.timeout(240)
 
 
 def keys(server, run_id):

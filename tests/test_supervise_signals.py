@@ -162,7 +162,7 @@ def is_left(pid):  # the helper that asks file systems is a child of ours too, a
 def left():
     with open(f"/proc/{ours}/task/{ours}/children") as file:
         return [pid for pid in file.read().split() if int(pid) != os.getpid() and is_left(pid)]
-deadline = time.monotonic() + 20
+deadline = time.monotonic() + 60
 while left() and time.monotonic() < deadline: time.sleep(0.01)
 print("left", len(left()))
 """
