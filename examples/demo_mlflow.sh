@@ -76,7 +76,7 @@ cat >&2 << EOF
 demo: the job's own run: $url
   1. System metrics: the section system/rank_0 is this job (its container and its processes), system/node_… the machine
   2. there, any chart: ⋮, Configure, X-axis "Metric", system/rank_0/training_step: memory over the steps of the training
-  3. Model metrics: loss and accuracy, as the script logged them. Artifacts: rankscope/scopes.json, whose each number is
+  3. Model metrics: loss and accuracy, as the script logged them. Artifacts: rankscope/report.html, the job on one page
 EOF
 if [ -t 0 ] && [ -t 2 ]; then
     read -rp "demo: server and record stay until you press Enter " _ || true
