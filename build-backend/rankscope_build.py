@@ -48,7 +48,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_command(profile):
-    # With the module's package named too, its dependencies have the features that maturin builds them with afterwards.
+    # With the module named too, what both need is built once: maturin builds it with the same features afterwards.
     packages = ["--package", "rankscope", "--package", "rankscope-py"]
     cargo = ["cargo", "build", "--locked", *packages, "--bin", "rankscope"]
     messages = subprocess.run(
