@@ -98,7 +98,8 @@ def test_a_job_that_signals_its_group_gets_it_once(started):
 
 def test_an_alarm_set_before_us_ends_the_job():
     def alarm():
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        # Long enough for us to have started the job.
+        signal.setitimer(signal.ITIMER_REAL, 2)
 
     assert run("sleep", 1000, preexec_fn=alarm).returncode == 128 + signal.SIGALRM
 
