@@ -24,8 +24,8 @@ VENV2 := .venv-mlflow2
 VENV_TORCH := .venv-torch
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release/rankscope
 
-# Four files at a time, also on two cores: most tests wait for something most of the time. conftest.py has the order.
-TOGETHER := --numprocesses $(or $(TEST_JOBS),4) --dist loadfile --no-loadscope-reorder
+# Three files at a time, also on two cores: most tests wait for something most of the time. conftest.py has the order.
+TOGETHER := --numprocesses $(or $(TEST_JOBS),3) --dist loadfile --no-loadscope-reorder
 
 # Outside of the checkout's build, so that it outlives `cargo clean`.
 FUZZ_TOOLS := .cache/cargo-fuzz

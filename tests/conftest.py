@@ -29,20 +29,21 @@ def need_packages(*names):
     need(f"needs {', '.join(missing)}" if missing else None)
 
 
-# A file is one process's from its first test to its last. With the long ones first, none is left at the end.
+# A file is one process's from its first test to its last. With the long ones first none is left at the end; what
+# needs the CPUs most comes after what depends on getting one.
 LONG = (
     "test_ray",
-    "test_mlflow_adoption",
     "test_diagnose_causes",
     "test_ranks_pods",
-    "test_mlflow_ranks",
-    "test_mlflow_crowd",
     "test_mlflow_lost",
-    "test_crash",
     "test_report",
+    "test_mlflow_ranks",
+    "test_mlflow_training",
+    "test_crash",
+    "test_mlflow_adoption",
+    "test_mlflow_crowd",
     "test_mlflow_install",
     "test_tracking",
-    "test_mlflow_training",
     "test_hostile",
 )
 
