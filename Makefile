@@ -26,8 +26,8 @@ VENV2 := .venv-mlflow2
 VENV_TORCH := .venv-torch
 BUILT := $(or $(CARGO_TARGET_DIR),target)/release/rankscope
 
-# Two files at a time: most tests wait for something most of the time.
-TOGETHER := --numprocesses $(or $(TEST_JOBS),2) --dist loadfile
+# Three files at a time, also on two cores: most tests wait for something most of the time. conftest.py has the order.
+TOGETHER := --numprocesses $(or $(TEST_JOBS),3) --dist loadfile --no-loadscope-reorder
 
 # Outside of the checkout's build, so that it outlives `cargo clean`.
 FUZZ_TOOLS := .cache/cargo-fuzz
@@ -101,14 +101,15 @@ lint: wheel
 # No sanitizer: there is no unsafe code where hostile bytes are read, and without one the stable compiler does. What is
 # found new goes to .cache; a failing input is named, and kept in fuzz/artifacts.
 fuzz: $(FUZZ_TOOLS)/bin/cargo-fuzz
-	@PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH"; $(CARGO) fuzz build --sanitizer none || exit 1; \
-	for target in $(FUZZ_TARGETS); do \
-	    work=.cache/fuzz/$$target; mkdir -p $$work; \
-	    $(CARGO) fuzz run --sanitizer none $$target $$work fuzz/corpus/$$target -- -verbosity=0 \
-	        -max_total_time=$(or $(FUZZ_SECONDS),120) -timeout=10 -print_final_stats=1 > $$work.log 2>&1 \
-	        || { tail -60 $$work.log; exit 1; }; \
-	    echo "$$target: $$(sed -n 's/stat::number_of_executed_units: *//p' $$work.log) inputs"; \
-	done
+	PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH" $(CARGO) fuzz build --sanitizer none
+	$(MAKE) --jobs 2 $(FUZZ_TARGETS:%=fuzz-%)
+
+fuzz-%:
+	@PATH="$(CURDIR)/$(FUZZ_TOOLS)/bin:$$PATH"; work=.cache/fuzz/$*; mkdir -p $$work; \
+	$(CARGO) fuzz run --sanitizer none $* $$work fuzz/corpus/$* -- -verbosity=0 \
+	    -max_total_time=$(or $(FUZZ_SECONDS),120) -timeout=10 -print_final_stats=1 > $$work.log 2>&1 \
+	    || { tail -60 $$work.log; exit 1; }; \
+	echo "$*: $$(sed -n 's/stat::number_of_executed_units: *//p' $$work.log) inputs"
 
 $(FUZZ_TOOLS)/bin/cargo-fuzz:
 	$(CARGO) install cargo-fuzz --version 0.13.2 --locked --quiet --root $(FUZZ_TOOLS)

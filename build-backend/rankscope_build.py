@@ -48,7 +48,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_command(profile):
-    cargo = ["cargo", "build", "--locked", "--package", "rankscope", "--bin", "rankscope"]
+    # With the module named too, what both need is built once: maturin builds it with the same features afterwards.
+    packages = ["--package", "rankscope", "--package", "rankscope-py"]
+    cargo = ["cargo", "build", "--locked", *packages, "--bin", "rankscope"]
     messages = subprocess.run(
         [*cargo, "--profile", profile, "--message-format", "json-render-diagnostics"],
         check=True,

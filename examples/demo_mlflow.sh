@@ -28,7 +28,17 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+# Below the ports that the kernel gives to outgoing connections, one of which could take it before the server does.
+port=$("$python" - << 'EOF'
+import random, socket
+while True:
+    port = random.randrange(20_000, 32_000)
+    with socket.socket() as sock:
+        if sock.connect_ex(("127.0.0.1", port)):
+            print(port)
+            break
+EOF
+)
 uri=http://127.0.0.1:$port
 echo "demo: starting an MLflow server at $uri (some 10 s)" >&2
 set -m
@@ -66,7 +76,7 @@ cat >&2 << EOF
 demo: the job's own run: $url
   1. System metrics: the section system/rank_0 is this job (its container and its processes), system/node_… the machine
   2. there, any chart: ⋮, Configure, X-axis "Metric", system/rank_0/training_step: memory over the steps of the training
-  3. Model metrics: loss and accuracy, as the script logged them. Artifacts: rankscope/scopes.json, whose each number is
+  3. Model metrics: loss and accuracy, as the script logged them. Artifacts: rankscope/report.html, the job on one page
 EOF
 if [ -t 0 ] && [ -t 2 ]; then
     read -rp "demo: server and record stay until you press Enter " _ || true

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import browser, container
 from support.cli import Rankscope
-from support.mlflow_server import MlflowServer, unavailable_reason
+from support.mlflow_server import MlflowServer
 from support.nvml import Nvml
 from support.proxy import Proxy
 
@@ -15,18 +15,42 @@ REPO = Path(__file__).resolve().parent.parent
 
 
 def need(reason):
-    """Skips with the reason; in CI, where the machine must offer everything, fails with it."""
+    """Skips with the reason, also a whole file; in CI, where the machine must offer everything, fails with it."""
     if reason is None:
         return
     if os.environ.get("CI") == "true":
         pytest.fail(f"CI must be able to run this test: {reason}", pytrace=False)
-    pytest.skip(reason)
+    pytest.skip(reason, allow_module_level=True)
 
 
 def need_packages(*names):
     """What the environment of the tests installs."""
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     need(f"needs {', '.join(missing)}" if missing else None)
+
+
+# A file is one process's from its first test to its last. With the long ones first none is left at the end; what
+# needs the CPUs most comes after what depends on getting one.
+LONG = (
+    "test_ray",
+    "test_diagnose_causes",
+    "test_ranks_pods",
+    "test_mlflow_lost",
+    "test_report",
+    "test_mlflow_ranks",
+    "test_mlflow_training",
+    "test_crash",
+    "test_mlflow_adoption",
+    "test_mlflow_crowd",
+    "test_mlflow_install",
+    "test_tracking",
+    "test_hostile",
+)
+
+
+def pytest_collection_modifyitems(items):
+    places = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))
 
 
 @pytest.fixture(scope="session")
@@ -74,6 +98,12 @@ def store(tmp_path):
 
 
 @pytest.fixture
+def default_store(store, monkeypatch):
+    """For commands that name none."""
+    monkeypatch.setenv("RANKSCOPE_STORE", str(store))
+
+
+@pytest.fixture
 def nvml(rankscope, tmp_path):
     """Makes a driver: `nvml(scenario)`."""
     library = rankscope.path.parent / "libfake_nvml.so"
@@ -85,10 +115,10 @@ def nvml(rankscope, tmp_path):
     return make
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    """A real MLflow server."""
-    need(unavailable_reason())
+    """A real MLflow server, one for all tests of a process: each looks at runs of its own, and leaves it alive."""
+    need_packages("mlflow")
     with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
         yield server
 

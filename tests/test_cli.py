@@ -326,14 +326,14 @@ def test_nothing_is_written_outside_the_store(rankscope, tmp_path, arguments):
 
 # Mounts that hang
 
-BESIDE_A_HANG_S = 5
+# Far above what a command takes that isn't held up: it would be for good.
+PATIENCE_S = 60
 
 
-def beside_a_hang(mount_point, command, *, hold=False, cwd):
-    """Runs a command beside a mount that never answers; gives (exit code, seconds, stderr)."""
+def beside_a_hang(mount_point, command, *, hold=False, cwd, patience=PATIENCE_S):
+    """Runs a command beside a mount that never answers; gives its exit code, or None if it hangs too, and stderr."""
     mount_point.mkdir()
     harness = [sys.executable, "-E", "-S", str(HANG), str(mount_point), *(["--hold"] if hold else []), "--"]
-    start = time.monotonic()
     # Output to files: a process that the hang keeps would hold a pipe open.
     with open(mount_point.with_suffix(".stderr"), "w+") as stderr:
         process = subprocess.Popen(
@@ -344,19 +344,18 @@ def beside_a_hang(mount_point, command, *, hold=False, cwd):
             stdin=subprocess.DEVNULL,
         )
         try:
-            code = process.wait(timeout=BESIDE_A_HANG_S + 2)
+            code = process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
             code = None
         finally:
             process.kill()
             process.wait()
-        elapsed = time.monotonic() - start
         stderr.seek(0)
-        return code, elapsed, stderr.read()
+        return code, stderr.read()
 
 
 def test_the_harness_really_hangs(fuse_host, tmp_path):
-    code, _, _ = beside_a_hang(tmp_path / "hang", ["stat", "-f", tmp_path / "hang"], cwd=tmp_path)
+    code, _ = beside_a_hang(tmp_path / "hang", ["stat", "-f", tmp_path / "hang"], cwd=tmp_path, patience=5)
     assert code is None
 
 
@@ -369,11 +368,8 @@ def test_the_harness_really_hangs(fuse_host, tmp_path):
 def test_a_mount_that_hangs_does_not_hold_us_up(fuse_host, rankscope, tmp_path, arguments, hold):
     """With `hold`, rankscope and the job have a file on that mount open: it is a mount that the job uses."""
     arguments = [a.format(store=tmp_path / "store") for a in arguments]
-    code, elapsed, stderr = beside_a_hang(
-        tmp_path / "hang", [rankscope.path, *arguments], hold=hold, cwd=tmp_path
-    )
+    code, stderr = beside_a_hang(tmp_path / "hang", [rankscope.path, *arguments], hold=hold, cwd=tmp_path)
     assert code == 0, stderr
-    assert elapsed < BESIDE_A_HANG_S, stderr
 
 
 def test_a_job_beside_a_hang_is_recorded(fuse_host, rankscope, tmp_path):
@@ -390,9 +386,8 @@ def test_a_job_beside_a_hang_is_recorded(fuse_host, rankscope, tmp_path):
         "sleep",
         "2.2",
     ]
-    code, elapsed, stderr = beside_a_hang(mount_point, command, hold=True, cwd=tmp_path)
+    code, stderr = beside_a_hang(mount_point, command, hold=True, cwd=tmp_path)
     assert code == 0, stderr
-    assert elapsed < 2.2 + 2
     record = Store(store)
     assert len(record.windows("node_memory_usage_megabytes")) >= 2
     assert not record.windows("mount_data_usage_megabytes")

@@ -20,13 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import need
-from supervise_support import children
+from conftest import need, need_packages
+from support.supervise import children
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
+import mlflow
 from support import delivered, linux
 from support.crash import FAST, expect_all, make_record, sync
 from support.delivered import Record, rows, tags, wait_for
+from support.mlflow_server import MlflowServer
 from support.proxy import FAULTS
 
 SUPPORT = Path(__file__).parent / "support"
@@ -34,6 +36,13 @@ ROUNDS = int(os.environ.get("RANKSCOPE_CRASH_ROUNDS", "20"))
 SEED = int(os.environ.get("RANKSCOPE_CRASH_SEED") or random.randrange(10**6))
 AT_ONCE = 5
 ENDS = {"completed": ("FINISHED", 0), "exit_code": ("FAILED", 3), "signal": ("FAILED", 137)}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One that may be killed."""
+    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
 
 
 @pytest.fixture

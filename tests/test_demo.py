@@ -52,7 +52,7 @@ class Demo:
             )
             self.stdout, self.stderr = demo.communicate(timeout=90)
         self.code = demo.returncode
-        rows = [list(map(int, line.split())) for line in poller.communicate(timeout=10)[0].splitlines()]
+        rows = [list(map(int, line.split())) for line in poller.communicate(timeout=60)[0].splitlines()]
         self.polls = [row for row in rows if len(row) >= 7]
 
     def working_sets(self):

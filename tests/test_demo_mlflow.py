@@ -4,19 +4,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 
-import pytest
-from conftest import REPO, need
-from support.mlflow_server import unavailable_reason
+from conftest import REPO, need_packages
 
-pytest.importorskip("sklearn", reason="needs examples/requirements.txt")
+need_packages("sklearn", "mlflow")
 
 
-@pytest.mark.timeout(240)
 def test_the_demo_shows_the_jobs_own_run(rankscope):
-    need(unavailable_reason())
-    import sys
-
     command = [REPO / "examples" / "demo_mlflow.sh", "--seconds", "6"]
     environment = {**os.environ, "RANKSCOPE_BIN": str(rankscope), "PYTHON": sys.executable}
     process = subprocess.Popen(

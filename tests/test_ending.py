@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from supervise_support import until
 from support.cli import Store
 from support.container import Container
+from support.supervise import until
 
 MB = 1_000_000
 PYTHON = sys.executable

@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from conftest import need, need_packages
-from support import mlflow_server, ranks
+from conftest import need_packages
+from support import ranks
 from support.delivered import status, tags
 from support.in_python import phases, python, reason, record, values
 
-need_package = pytest.fixture(autouse=True)(lambda: need(ranks.unavailable_reason()))
+need_packages("mlflow", "rankscope")
 
 TRANSFORMERS = """
 import sys, time
@@ -32,11 +32,11 @@ for epoch in range(2):
     handler.on_epoch_begin(args, state, control)
     for _ in range(2):
         handler.on_step_begin(args, state, control)
-        time.sleep(0.1)
+        time.sleep(0.5)
         state.global_step += 1
         handler.on_step_end(args, state, control)
     handler.on_prediction_step(args, state, control)
-    time.sleep(0.1)
+    time.sleep(0.5)
     handler.on_evaluate(args, state, control, {})
 handler.on_train_end(args, state, control)
 """
@@ -78,10 +78,10 @@ for trainer.current_epoch in range(2):
     ours.on_train_epoch_start(trainer, None)
     for index in range(2):
         ours.on_train_batch_start(trainer, None, None, index)
-        time.sleep(0.1)
+        time.sleep(0.5)
         trainer.global_step += 1
     ours.on_validation_start(trainer, None)
-    time.sleep(0.1)
+    time.sleep(0.5)
     ours.on_validation_end(trainer, None)
     ours.on_save_checkpoint(trainer, None, {})
 if sys.argv[3:]:
@@ -108,13 +108,6 @@ def test_lightning_fails(store):
     done = python(LIGHTNING, store, 0, "fails")
     assert reason(record(store)) == "python_exception"
     assert done.stdout == f"[('{'0' * 32}', 'file:elsewhere')]\n"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(mlflow_server.unavailable_reason())
-    with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 @pytest.fixture

@@ -8,13 +8,15 @@ import sys
 import time
 
 import pytest
-from conftest import REPO
+from conftest import REPO, need_packages
 from support.cli import Store, by_name, check_scope, missing
 from support.gpu import FAST, MB, MLFLOW_FIVE, SUPPORT, UTILIZATION, gpu_rows, record, sample
 
 
 def test_structs_have_the_sizes_that_nvidia_gives_them(nvml, monkeypatch):
-    pynvml = pytest.importorskip("pynvml", reason="needs tests/requirements.txt")
+    need_packages("pynvml")
+    import pynvml
+
     driver = nvml("h100x2")
     library = ctypes.CDLL(str(driver.library))
     library.fakeSizeOf.restype = ctypes.c_size_t
@@ -44,8 +46,7 @@ print(json.dumps({name: values[0] for name, values in monitor._metrics.items()})
 
 @pytest.mark.parametrize("scenario", ["h100x2", "a10-vgpu", "wsl2"])
 def test_mlflows_own_monitor_gives_the_same_five_values(rankscope, nvml, scenario):
-    pytest.importorskip("pynvml", reason="needs tests/requirements.txt")
-    pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+    need_packages("pynvml", "mlflow")
     driver = nvml(scenario)
     environment = {**os.environ, **driver.variables}
     done = subprocess.run([sys.executable, "-c", MONITOR], env=environment, capture_output=True, text=True)

@@ -2,19 +2,11 @@
 was imported first. Real processes, a real MLflow server."""
 
 import pytest
-from conftest import need
-from support import mlflow_server, ranks
+from conftest import need_packages
+from support import ranks
 from support.delivered import status, tags
 
-pytest.importorskip("rankscope", reason="needs the wheel: `make test` installs it")
-pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(mlflow_server.unavailable_reason())
-    with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
+need_packages("mlflow", "rankscope")
 
 
 @pytest.fixture

@@ -2,19 +2,16 @@
 
 from pathlib import Path
 
-import pytest
-from conftest import need
-from support.mlflow_server import MlflowServer, unavailable_reason
+from conftest import need_packages
+from support.mlflow_server import MlflowServer
 
-pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
 from support import many_ranks
 
 RANKS = 64
 
 
-@pytest.mark.timeout(300)
 def test_64_ranks(rankscope, tmp_path):
-    need(unavailable_reason())
     example = Path(rankscope.path).parent / "examples" / "many_ranks"
     with MlflowServer(tmp_path / "mlflow", *many_ranks.DEFAULT) as server:
         load = {"ranks": RANKS, "window": 2, "seconds": 30, "grace": 60}

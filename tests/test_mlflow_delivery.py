@@ -12,9 +12,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from conftest import need_packages
 from support.mlflow_server import free_port
 
-pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
 from support import delivered
 from support.crash import FAST, sync
 from support.delivered import Record, check_run, rows, tagged, tags, wait_for

@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from supervise_support import Terminal
+from conftest import need_packages
+from support.supervise import Terminal
 
-pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
 from support import delivered
 from support.crash import FAST, expect_all, make_record, metrics_in, sync
 from support.delivered import Record, rows

@@ -6,18 +6,10 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from conftest import need
-from support import mlflow_server, ranks
+from conftest import need_packages
+from support import ranks
 
-pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(mlflow_server.unavailable_reason())
-    need(ranks.unavailable_reason())
-    with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
+need_packages("mlflow", "rankscope")
 
 
 def keys(server, run_id):
@@ -158,8 +150,6 @@ def test_of_nested_runs_the_outermost_gets_the_numbers(server, tmp_path):
 
 
 def test_a_hook_that_is_gone_is_said(tmp_path):
-    need(mlflow_server.unavailable_reason())
-    need(ranks.unavailable_reason())
     script = """
     import mlflow
     from mlflow.system_metrics import system_metrics_monitor

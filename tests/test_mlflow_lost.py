@@ -11,13 +11,23 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import need_packages
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
+import mlflow
 from support import delivered
 from support.crash import FAST
 from support.delivered import Record, rows, tags, wait_for
+from support.mlflow_server import MlflowServer
 
 JOB = Path(__file__).parent / "support" / "job.py"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """`reap` looks at all runs that a server has."""
+    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -49,6 +59,11 @@ def send(process, number):
     """To the recorder and its job."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
+
+
+def until(file):
+    """A job that goes on until the file is there."""
+    return ["sh", "-c", f"until [ -e {file} ]; do sleep 0.1; done"]
 
 
 def run_of(server, store):
@@ -175,13 +190,14 @@ def test_an_end_that_was_told_is_not_made_another(rankscope, server, environment
 
 @pytest.mark.parametrize("adopted", [True, False], ids=["adopted", "created"])
 def test_a_recorder_that_comes_back_wins(rankscope, server, environment, start, tmp_path, adopted):
+    enough, store = tmp_path / "enough", tmp_path / "store"
     if adopted:
-        script = "import mlflow, time, sys; mlflow.set_experiment('paused')\n"
-        script += "with mlflow.start_run(): time.sleep(6)\n"
-        job = start(tmp_path, sys.executable, "-c", script)
+        script = "import mlflow, subprocess, sys; mlflow.set_experiment('paused')\n"
+        script += "with mlflow.start_run(): subprocess.run(sys.argv[1:])\n"
+        job = start(store, sys.executable, "-c", script, *until(enough))
     else:
-        job = start(tmp_path, "sleep", "5", options=["--run-name", "paused"])
-    run = run_of(server, tmp_path)
+        job = start(store, *until(enough), options=["--run-name", "paused"])
+    run = run_of(server, store)
     send(job, signal.SIGSTOP)
     time.sleep(3)
     found = reap(rankscope, environment, "--yes", check=0)
@@ -189,6 +205,7 @@ def test_a_recorder_that_comes_back_wins(rankscope, server, environment, start, 
     assert ended(server, run)[0] == "FAILED"
     send(job, signal.SIGCONT)
     wait_for(lambda: ended(server, run)[0] != "FAILED")
+    enough.touch()
     job.communicate(timeout=60)
     status, end = ended(server, run)
     assert status == "FINISHED"
@@ -202,9 +219,11 @@ def test_a_recorder_that_comes_back_wins(rankscope, server, environment, start, 
 
 def test_a_script_that_failed_by_itself_stays_failed(rankscope, server, environment, start, tmp_path):
     client = mlflow.MlflowClient(server.uri)
-    job = start(tmp_path, "sleep", "3", options=["--run-name", "x"])
-    run = run_of(server, tmp_path)
+    enough, store = tmp_path / "enough", tmp_path / "store"
+    job = start(store, *until(enough), options=["--run-name", "x"])
+    run = run_of(server, store)
     client.set_terminated(run, "FAILED")
+    enough.touch()
     job.communicate(timeout=60)
     assert ended(server, run)[0] == "FAILED"
 
@@ -217,7 +236,7 @@ def test_a_restart_in_the_same_run_tells_of_the_lost_attempt(rankscope, server, 
     send(died, signal.SIGKILL)
     died.wait()
     last = heartbeat(first)
-    again = start(second, "sleep", "4", MLFLOW_RUN_ID=run)
+    again = start(second, *until(tmp_path / "enough"), MLFLOW_RUN_ID=run)
     wait_for(lambda: "rankscope.lost.1" in tags(server, run))
     lost = json.loads(tags(server, run)["rankscope.lost.1"])
     assert lost["reason"] == "lost" and lost["ended_unix_ms"] == last
@@ -225,6 +244,7 @@ def test_a_restart_in_the_same_run_tells_of_the_lost_attempt(rankscope, server, 
         rankscope.run("--json", "postmortem", run, "--store", second, check=0, env=environment).stdout
     )
     assert (told["reason"], told["status"]) == (None, "RUNNING")
+    (tmp_path / "enough").touch()
     _, words = again.communicate(timeout=60)
     assert "the earlier attempt ended without a word at" in words
     assert words.count("earlier attempt") == 1
@@ -255,7 +275,7 @@ def test_a_restart_where_the_record_is_gone(rankscope, server, environment, star
         assert reap(rankscope, environment, "--yes", check=0)[run]["closed"]
         assert ended(server, run)[0] == "FAILED"
     last = max(timestamp for _, _, timestamp, _ in rows(server, run))
-    again = start(second, "sleep", "6", MLFLOW_RUN_ID=run)
+    again = start(second, *until(tmp_path / "enough"), MLFLOW_RUN_ID=run)
     run_of(server, second)
     wait_for(lambda: tags(server, run)["rankscope.attempt"] == "2")
     told = tags(server, run)
@@ -269,6 +289,7 @@ def test_a_restart_where_the_record_is_gone(rankscope, server, environment, star
         rankscope.run("--json", "postmortem", run, "--store", tmp_path / "x", check=0, env=environment).stdout
     )
     assert (found["reason"], found["status"]) == (None, "RUNNING")
+    (tmp_path / "enough").touch()
     words = again.communicate(timeout=60)[1]
     assert ("the earlier attempt ended without a word" in words) == (how != "ended")
     assert tags(server, run)["rankscope.exit.reason"] == "completed"

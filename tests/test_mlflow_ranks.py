@@ -10,22 +10,14 @@ import subprocess
 import time
 
 import pytest
-from conftest import need
-from support.mlflow_server import MlflowServer, unavailable_reason
+from conftest import need_packages
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
 from support import delivered
-from support.delivered import Record, job_rows, rows, tagged, tags
+from support.delivered import Record, job_rows, rows, tagged, tags, wait_for
 
 WORLD = 8
 FAST = ("--window", "0.5", "--interval", "0.1")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 class Job:
@@ -95,15 +87,6 @@ class Job:
         nowhere = {**self.environment, "RANKSCOPE_STORE": "/nowhere"}
         remote = self.rankscope.run(*argv, run, check=0, env=nowhere)
         return json.loads(records.stdout), json.loads(remote.stdout)
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.1)
-    raise AssertionError("it did not happen")
 
 
 @pytest.fixture
@@ -255,6 +238,8 @@ def test_rank_0_is_paused_and_comes_back(job):
 def test_every_point_arrives_once_and_is_rolled_up(job):
     job.start(job.until_released)
     run = job.run()
+    counted = lambda: {value for key, value, *_ in job_rows(job.server, run) if key.endswith("/ranks")}  # noqa: E731
+    wait_for(lambda: WORLD in counted())
     job.release()
     job.wait()
     records = [Record(path) for path in sorted((job.store / job.key).glob("*.sqlite"))]
@@ -270,7 +255,7 @@ def test_every_point_arrives_once_and_is_rolled_up(job):
     assert own(arrived) == own(expected) and len(arrived) == len(set(arrived))
     of_job = {key.removeprefix("system/job/"): value for key, value, *_ in job_rows(job.server, run)}
     assert of_job.keys() >= {"ranks", *(f"process_rss_megabytes_{part}" for part in ("min", "median", "max"))}
-    assert max(value for key, value, *_ in job_rows(job.server, run) if key.endswith("/ranks")) == WORLD
+    assert max(counted()) == WORLD
     steps = [(key, step) for key, _, _, step in job_rows(job.server, run)]
     assert len(steps) == len(set(steps)), "two values at one step"
     assert delivered.status(job.server, run) == "FINISHED"

@@ -11,9 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from conftest import need_packages
 from support.mlflow_server import free_port
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
+import mlflow
 from support import delivered
 from support.crash import FAST
 from support.delivered import Record, check_run, rows, tags, training_steps

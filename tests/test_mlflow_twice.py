@@ -6,8 +6,10 @@ import subprocess
 import threading
 
 import pytest
+from conftest import need_packages
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
+import mlflow
 from support import delivered
 from support.crash import FAST, expect_all, made, make_record, sync
 from support.delivered import Record, rows, wait_for

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import need
+from conftest import need_packages
 from support.cli import Store
 from support.container import Container
-from support.mlflow_server import MlflowServer, unavailable_reason
+from support.mlflow_server import MlflowServer
 
 HERE = Path(__file__).parent / "support"
 MIB = 1 << 20
@@ -151,7 +151,7 @@ def test_a_limit_that_is_lowered_is_near(v1_host, rankscope, tmp_path):
 
 def test_mlflow_has_the_last_seconds_of_a_container_that_is_killed(v1_host, rankscope, tmp_path, capsys):
     """The record is lost with the container. From 80 % on it takes 12 s; the last point is at most 3 s old."""
-    need(unavailable_reason())
+    need_packages("mlflow")
     with MlflowServer(tmp_path / "mlflow") as server:
         import mlflow
 

@@ -9,10 +9,12 @@ import sys
 import time
 
 import pytest
+from conftest import need_packages
 from support import in_python
 from support.in_python import phases, python, reason, record, rows, ticks, values
+from support.mlflow_server import free_port
 
-pytest.importorskip("rankscope", reason="needs the wheel: `make test` installs it")
+need_packages("rankscope")
 
 HEAVY = (
     "mlflow",
@@ -344,9 +346,7 @@ def silent_server():
 
 @pytest.fixture
 def no_server():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    return f"http://127.0.0.1:{port}"
+    return f"http://127.0.0.1:{free_port()}"
 
 
 @pytest.mark.parametrize("which", ["silent_server", "no_server"])

@@ -5,11 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from conftest import need_packages
 from support import in_python
 from support.in_python import phases, python, reason, record
 
-pytest.importorskip("rankscope", reason="needs the wheel: `make test` installs it")
-pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("rankscope", "mlflow")
 from support.delivered import Record, check_run, status, tags
 
 HEAD = "import os, sys, time\nimport rankscope\n"

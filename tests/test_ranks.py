@@ -8,22 +8,15 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import need, need_packages
+from conftest import need_packages
 from support.delivered import Record, rows, tags, wait_for
-from support.mlflow_server import MlflowServer, unavailable_reason
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
+import mlflow
 
 # Not by its first line: what `env` finds may be a script that looks for Python for a while.
 TORCHRUN = [sys.executable, str(Path(__file__).parent / "support" / "launcher" / "torchrun")]
 FAST = ("--window", "1", "--interval", "0.2")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 @pytest.fixture

@@ -8,23 +8,16 @@ from collections import defaultdict
 from itertools import pairwise
 
 import pytest
-from conftest import need
-from support.mlflow_server import MlflowServer, unavailable_reason
+from conftest import need_packages
 
-mlflow = pytest.importorskip("mlflow", reason="needs tests/requirements-mlflow.txt")
+need_packages("mlflow")
+import mlflow
 from support.delivered import Record, tags, wait_for
 from support.pods import Pod
 
 WINDOW_MS = 2000
 OPTIONS = ("--window", str(WINDOW_MS / 1000), "--interval", "0.5")
 JOB = ("sleep", "600")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need(unavailable_reason())
-    with MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 @contextlib.contextmanager

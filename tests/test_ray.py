@@ -10,10 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import need, need_packages
-from support import container, mlflow_server, ranks, ray_cluster
+from conftest import need_packages
+from support import container, ranks, ray_cluster
 from support.delivered import status, tags, wait_for
 
+need_packages("ray", "mlflow", "rankscope")
 pytestmark = pytest.mark.timeout(600)
 
 # Workers import Ray and MLflow, which takes a busy machine minutes.
@@ -22,15 +23,6 @@ GUARD = 300
 # Ranks 0 and 1 are on one node.
 NODES = ("a", "a", "b", "c")
 LIMIT = 400 << 20
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    need_packages("ray")
-    need(mlflow_server.unavailable_reason())
-    need(ranks.unavailable_reason())
-    with mlflow_server.MlflowServer(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

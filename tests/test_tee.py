@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from supervise_support import until
+from support.supervise import until
 
 PYTHON = sys.executable
 LOOK = """

@@ -13,8 +13,6 @@ from conftest import need, need_packages
 from support import ranks
 from support.mlflow_server import free_port
 
-pytestmark = pytest.mark.timeout(240)
-
 # All ranks call once; then one of them does not.
 CALLS = r"""
 import time

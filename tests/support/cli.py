@@ -17,7 +17,7 @@ class Rankscope:
     def __str__(self):
         return str(self.path)
 
-    def run(self, *arguments, check=None, timeout=60, **options):
+    def run(self, *arguments, check=None, timeout=200, **options):
         """Runs a command; `check` is the exit code that is expected, if any."""
         options = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, **options}
         done = subprocess.run([self.path, *map(str, arguments)], timeout=timeout, **options)

@@ -355,7 +355,7 @@ def make_work_directory(name):
 def remove_cgroups(top):
     """Kills what runs below our own top cgroup, and removes it in every hierarchy."""
     tops = [h.mount / top.lstrip("/") for h in hierarchies()]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         left = [t for t in tops if t.is_dir()]
         if not left:

@@ -39,7 +39,7 @@ def record(rankscope, driver, store, *command, environment=None, options=()):
     return json.loads(lines[-1]), [line for line in lines[:-1] if line.startswith("rankscope:")]
 
 
-def until(condition, seconds=30):
+def until(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():

@@ -70,7 +70,7 @@ class Server:
         threading.Thread(target=self.serve, daemon=True).start()
         options = f"fd={self.device},rootmode=40000,user_id=0,group_id=0"
         linux.mount("stopped-server", mountpoint, "fuse.hang", 0, options)
-        if not self.ready.wait(5):
+        if not self.ready.wait(60):
             sys.exit("the kernel did not greet the FUSE server")
 
     def hang(self):

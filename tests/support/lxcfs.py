@@ -41,7 +41,7 @@ def main():
 
 
 def wait_for(daemon, path):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not os.path.exists(path):
         if daemon.poll() is not None or time.monotonic() > deadline:
             sys.exit("lxcfs does not serve its files")

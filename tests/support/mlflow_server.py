@@ -18,7 +18,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-START = 90.0
+START = 200.0
 STOP = 30.0
 
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a command where /dev has device files of GPUs, and only there: `private_dev.sh GPUS VERSION PLATFORM CMD…`, in a
-# mount namespace of its own. GPUS: how many; VERSION: of the kernel module; PLATFORM: a directory to see in place of
-# /sys/devices/platform, or nothing.
+# mount namespace of its own. GPUS: how many; VERSION: of the kernel module, or nothing for none; PLATFORM: a directory to
+# see in place of /sys/devices/platform, or nothing. A GPU of the machine is not seen.
 set -e
 gpus=$1 version=$2 platform=$3
 shift 3
@@ -22,8 +22,8 @@ while [ "$n" -lt "$gpus" ]; do
 done
 mount --move "$dev" /dev
 rmdir "$dev"
+mount -t tmpfs none /proc/driver
 if [ -n "$version" ]; then
-    mount -t tmpfs none /proc/driver
     mkdir /proc/driver/nvidia
     echo "NVRM version: NVIDIA UNIX x86_64 Kernel Module  $version  Thu Feb 22 01:44:30 UTC 2024" > /proc/driver/nvidia/version
 fi

@@ -9,14 +9,6 @@ import textwrap
 LAUNCHERS = ("RANKSCOPE_", "MLFLOW_", "SLURM_", "TORCHELASTIC_", "OMPI_", "PMI", "MASTER_", "RAY_")
 
 
-def unavailable_reason():
-    try:
-        import rankscope  # noqa: F401
-    except ImportError:
-        return "needs the installed package (pip install .)"
-    return None
-
-
 def environment(**variables):
     clean = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):

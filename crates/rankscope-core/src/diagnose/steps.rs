@@ -93,8 +93,10 @@ fn cpu_and_io(facts: &Facts) -> String {
 
 fn processes(facts: &Facts) -> String {
     let Some(rank) = facts.rank() else { return "Processes: none known".into() };
+    // A record knows neither its name nor its number.
     let main = rank
         .process
+        .filter(|p| p.pid > 0)
         .map_or_else(|| rank.name.clone(), |p| format!("{} (`{}`, pid {})", rank.name, p.name, p.pid));
     let group = |g: &Group| {
         let busy =

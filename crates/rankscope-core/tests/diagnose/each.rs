@@ -3,6 +3,7 @@
 use crate::build::*;
 use crate::{expect, find, look};
 use rankscope_core::diagnose::findings::Status;
+use rankscope_core::diagnose::ladder;
 use rankscope_core::diagnose::observations::*;
 
 const LOOP: &[Line] = &[("score", "/app/metric.py", 8), ("validate", "/app/train.py", 80), TRAIN];
@@ -468,6 +469,10 @@ fn a_record_without_threads_still_tells_what_it_can() {
     job.seen.container.throttled = vec![Some(0.0); 60];
     let found = expect(&job.seen, "cannot_tell");
     assert!(found.verdict.summary.contains("rankscope"), "{}", found.verdict.summary);
+    job.seen.ranks[0].pid = 0;
+    job.seen.processes.iter_mut().for_each(|p| p.pid = 0);
+    let told = ladder(&job.seen, &found).join("\n");
+    assert!(told.contains("Processes: the job; "), "a record knows no pid: {told}");
 }
 
 #[test]

@@ -17,6 +17,29 @@ pub struct LeftOut {
     pub why: String,
 }
 
+/// All of them, of a whole record.
+#[derive(Clone, Debug, Default)]
+pub struct Refused {
+    pub points: u64,
+    pub first: Option<LeftOut>,
+}
+
+impl Refused {
+    pub(super) fn add(&mut self, left_out: Vec<LeftOut>) {
+        self.points += left_out.len() as u64;
+        self.first = self.first.take().or_else(|| left_out.into_iter().next());
+    }
+
+    /// For people. `None`: nothing was refused.
+    pub fn words(&self) -> Option<String> {
+        let LeftOut { key, why } = self.first.as_ref()?;
+        let points = self.points;
+        Some(format!(
+            "MLflow refused {points} points, which only the record has; the first of `{key}`: {why}"
+        ))
+    }
+}
+
 impl Client {
     /// Safe to send again. Returns what the server refused: one odd point costs itself, not the others.
     pub fn log_batch(&mut self, run_id: &str, batch: &Batch) -> Result<Vec<LeftOut>, Error> {

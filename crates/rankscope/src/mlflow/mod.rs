@@ -12,6 +12,7 @@ mod around;
 mod artifacts;
 mod attempts;
 mod batch;
+mod choose;
 mod claims;
 mod client;
 mod closing;

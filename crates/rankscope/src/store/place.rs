@@ -184,7 +184,8 @@ pub fn find(given: Option<&Path>, target: &Target) -> Result<(PathBuf, Vec<PathB
     }
     // As `--store` takes it.
     let inside = newest(&Target { asked: Some(given.clone()), ..Target::default() });
-    let folder = inside.ok_or_else(|| format!("{}: no record in it", given.display()))?;
+    let why = if given.exists() { "no record in it" } else { "no such file or folder" };
+    let folder = inside.ok_or_else(|| format!("{}: {why}", given.display()))?;
     let files = records_in(&folder);
     Ok((folder, files))
 }

@@ -15,6 +15,7 @@ container -H rankscope run --interval 0.1 --window 1 --store "$DATA/store" -- sh
     helper hold 20 > "$1/held" &
     until [ -e "$1/moved" ]; do usleep 50000; done
     helper hold 30 > "$1/held-again" &
+    until [ -s "$1/held-again" ]; do usleep 50000; done
     sleep 3' sh "$DATA" > stdout 2> stderr
 until_there "$DATA/held"
 sleep 2

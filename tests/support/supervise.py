@@ -9,15 +9,17 @@ import pty
 import re
 import select
 import signal
+import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = os.path.abspath(os.environ.get("RANKSCOPE_BIN", ROOT / "target/debug/rankscope"))
 RUN = [BIN, "run", "--"]
-HANG = 30.0
+SHELL_PREFIX = " ".join(RUN)
+HANG = 90.0
 
 # Logs each signal as one line. It ends with code 0 at the marker, a real-time signal: of several pending signals the
 # kernel hands out the one with the lowest number first, so all that came before the marker are in the log.
@@ -99,6 +101,12 @@ def children(pid):
 def run(*words, prefix=RUN, **options):
     options = {"capture_output": True, "text": True, "timeout": HANG, **options}
     return subprocess.run([*prefix, *map(str, words)], **options)
+
+
+def script(path, text):
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    return path
 
 
 class Terminal:
