@@ -14,7 +14,7 @@ import pytest
 from conftest import need, need_packages
 from support.container import Container
 from support.diagnosed import diagnose, mean, start
-from support.mlflow_server import MlflowServer, unavailable_reason
+from support.mlflow_server import MlflowServer
 from support.nvml import Nvml
 
 BUSY = """
@@ -407,7 +407,7 @@ def test_a_record(rankscope, tmp_path, store, nvml):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    need(unavailable_reason())
+    need_packages("mlflow")
     with MlflowServer(tmp_path_factory.mktemp("server")) as server:
         yield server
 

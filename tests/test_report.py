@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import need
+from conftest import need_packages
 from support import browser, made_store, mlflow_server
 from support.drawn_from import Store, close_to
 
@@ -313,7 +313,7 @@ with mlflow.start_run():
 
 
 def test_the_report_is_in_the_run_and_opens_in_mlflow(chromium, rankscope, tmp_path, monkeypatch):
-    need(mlflow_server.unavailable_reason())
+    need_packages("mlflow")
     (tmp_path / "train.py").write_text(SCRIPT)
     with mlflow_server.MlflowServer(tmp_path / "server") as server:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)

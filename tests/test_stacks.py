@@ -16,7 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from conftest import REPO, need
+from conftest import REPO, need, need_packages
 from support.in_python import python, record, rows
 
 SUPPORT = REPO / "tests/support"
@@ -396,7 +396,9 @@ def test_threads_of_another_pid_namespace(sampler, root):
 
 
 def test_speedscope_file(sampler, tmp_path):
-    schemas = pytest.importorskip("jsonschema", reason="needs tests/requirements-ray.txt")
+    need_packages("jsonschema")
+    import jsonschema as schemas
+
     with sampler.target("shares") as process:
         sampler.read(3, process.pid, options=["--graphs", tmp_path])
     file = json.loads((tmp_path / "stacks.speedscope.json").read_text())

@@ -22,14 +22,6 @@ START = 200.0
 STOP = 30.0
 
 
-def unavailable_reason():
-    try:
-        import mlflow  # noqa: F401
-    except ImportError:
-        return "needs tests/requirements-mlflow.txt (mlflow)"
-    return None
-
-
 def free_port():
     """Nobody else's until somebody listens: below the ports that the kernel gives to outgoing connections, one of
     which would take it in the meantime, and above those of Ray's workers."""

@@ -128,6 +128,7 @@ pub fn together(all: &[Spent]) -> Option<(usize, GpuUse)> {
         low_power: mean(|u| u.low_power),
         unknown: mean(|u| u.unknown),
         period_s: None,
+        every_epoch: false,
     };
     (!known.is_empty()).then_some((known.len(), usage))
 }

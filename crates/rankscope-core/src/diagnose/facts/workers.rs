@@ -68,7 +68,7 @@ fn serves_the_library(seen: &Observations, pid: u32) -> bool {
     let stack = seen.stacks.samples.iter().find(|s| s.pid == pid).map(|s| s.stack);
     let frames = stack.and_then(|stack| seen.stacks.stacks.get(stack as usize));
     let mut frames = frames.into_iter().flatten().filter_map(|&f| seen.stacks.frames.get(f as usize));
-    frames.any(|f| frames::serves(f))
+    frames.any(frames::serves)
 }
 
 fn measured<'a>(members: Vec<&'a Process>, weight: &[f64], grid: Grid) -> Group<'a> {
