@@ -133,6 +133,8 @@ thresholds! {
     SYNC_FITS = 0.35;
     /// Of the main thread's Python: a line with so much of it is work of its own, which keeps the GPU waiting without a sync.
     SYNC_ONE_LINE = 0.8;
+    /// Share of the window: sleep in native code that differs no more from the time in which the GPU works is for the GPU.
+    WAIT_FITS = 0.1;
     /// Waits of the main thread in sleep, a second: rarer ones are each for something that takes its time.
     SYNC_SWITCHES = 50.0;
     /// Share of the window that starting workers may take.

@@ -275,6 +275,31 @@ fn a_wait_for_the_gpu_in_every_step() {
     expect(&job.seen, "main_thread_python");
 }
 
+/// Steps shorter than a reading of the GPU: all of them look alike, and who waits for the GPU does so while it works.
+#[test]
+fn work_in_short_steps_has_the_lost_time() {
+    let mut job = Job::new(60.0);
+    job.gpu(0, |_| (67.0, 450.0));
+    job.main(0, |s| {
+        let slot = (s * 5.0).round() as u32;
+        Some(if !slot.is_multiple_of(3) {
+            sync()
+        } else {
+            native(&[("compress", "/app/parts.py", 9), TRAIN])
+        })
+    });
+    job.cpu(1.0);
+    job.seen.processes[0].seen_threads[0].voluntary_switches = Some(20.0);
+    let sleeps: Vec<bool> =
+        job.seen.processes[0].seen_threads[0].state.iter().map(|s| *s == Some('S')).collect();
+    for sample in job.seen.stacks.samples.iter_mut().filter(|s| s.main) {
+        sample.asleep = Some(sleeps[(sample.at_s / job.seen.slot_seconds) as usize]);
+    }
+    let found = expect(&job.seen, "main_thread_native");
+    assert!(found.verdict.summary.contains("`compress` (app/parts.py:9)"), "{}", found.verdict.summary);
+    assert!(find(&found, "main_thread_native").share > 0.8, "{:?}", find(&found, "main_thread_native"));
+}
+
 /// Four tensors are written by as many threads, and the main thread waits for them; or they read.
 #[test]
 fn threads_of_the_main_process_that_wait_for_others() {

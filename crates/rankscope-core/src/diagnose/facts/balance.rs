@@ -12,6 +12,8 @@ use super::stacks::Sampled;
 
 /// Fewer samples of one kind are too few to stand for it.
 const FEWEST: usize = 4;
+/// Slots that are looked at together.
+const CHUNK: usize = 5;
 
 pub fn balance(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
     divide(sampled, main, weight);
@@ -34,6 +36,37 @@ pub fn balance(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
     for sample in sampled {
         sample.factor *= if is_running(sample.doing) { factors.0 } else { factors.1 };
     }
+}
+
+/// A slot may hold both work of the GPU and its rest. Who sleeps in native code for as long as the GPU works waits for
+/// it then, so that what the thread does besides has the lost time first. False: nobody can say that of this one.
+pub fn settle(sampled: &mut [Sampled], weight: &[f64]) -> bool {
+    let waits = |s: &Sampled| s.doing == Doing::NativeWait && s.state_known;
+    let sum = |all: &[Sampled], which: &dyn Fn(&Sampled) -> bool| {
+        all.iter().filter(|s| which(s)).fold(0.0, |sum, s| sum + s.factor)
+    };
+    let all = sum(sampled, &|_| true);
+    let used = average(weight.iter().map(|w| (1.0, 1.0 - w))).map_or(0.0, |m| m.value);
+    if all <= 0.0 || (sum(sampled, &waits) / all - used).abs() > t::WAIT_FITS {
+        return false;
+    }
+    // A slot has too few samples of each.
+    let chunk = |s: &Sampled| s.slot / CHUNK;
+    for at in 0..weight.len().div_ceil(CHUNK) {
+        let lost = |waiting: bool| {
+            let here = sampled.iter().filter(|s| chunk(s) == at && waits(s) == waiting);
+            here.fold(0.0, |sum, s| sum + s.counts(weight))
+        };
+        let (theirs, of_waits) = (lost(false), lost(true));
+        let at_work = sum(sampled, &|s| chunk(s) == at && !waits(s));
+        let first = at_work.min(theirs + of_waits);
+        for s in sampled.iter_mut().filter(|s| chunk(s) == at && weight[s.slot] > 0.0) {
+            let (now, before) =
+                if waits(s) { (theirs + of_waits - first, of_waits) } else { (first, theirs) };
+            s.lost_factor = now / before;
+        }
+    }
+    true
 }
 
 /// A native call without the GIL, in a slot in which the thread both ran and slept, may be either. The states that were
@@ -63,6 +96,7 @@ fn divide(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
         native.push(Sampled {
             slot: sample.slot,
             factor: sample.factor * part,
+            lost_factor: 1.0,
             frames,
             doing: Doing::Native,
             native: sample.native,

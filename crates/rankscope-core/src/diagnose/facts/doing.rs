@@ -104,7 +104,9 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
     if os.starved() {
         return Doing::Starved;
     }
-    if sample.asleep == Some(false) && sample.gil.is_some() {
+    // Of a thread that goes to sleep and wakes thousands of times a second the kernel says that it runs.
+    let hardly_ran = os.on_cpu.is_some_and(|share| share < t::ONLY_SLEEPS);
+    if sample.asleep == Some(false) && sample.gil.is_some() && !hardly_ran {
         return Doing::Native;
     }
     match os.on_cpu {

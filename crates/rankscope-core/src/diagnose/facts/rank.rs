@@ -36,6 +36,8 @@ pub struct RankFacts<'a> {
     pub sampled: Vec<Sampled<'a>>,
     pub workers: Vec<Group<'a>>,
     pub helpers: Option<Helpers>,
+    /// The samples' shares of the lost time have the GPU's work taken off.
+    settled: bool,
 }
 
 pub fn of_all<'a>(seen: &'a Observations, gpus: &[GpuTime], grid: Grid) -> Vec<RankFacts<'a>> {
@@ -65,6 +67,7 @@ fn of<'a>(
     if let Some(main) = main {
         balance::balance(&mut sampled, main, &weight);
     }
+    let settled = lost.is_some() && balance::settle(&mut sampled, &weight);
     let collective =
         average(mine.iter().filter(|g| g.usage.unknown < 1.0).map(|g| (1.0, g.usage.collective_wait)));
     RankFacts {
@@ -85,6 +88,7 @@ fn of<'a>(
         gpus,
         weight,
         sampled,
+        settled,
     }
 }
 
@@ -142,6 +146,9 @@ impl RankFacts<'_> {
     /// was `elsewhere`. Within a slot the GPU's work and its rest cannot be told apart, and who waits for it, asleep or
     /// in a loop, does so while it works.
     pub fn beyond_the_gpus_work(&self, share: f64, elsewhere: f64) -> f64 {
+        if self.settled {
+            return share;
+        }
         let lost: f64 = self.weight.iter().sum();
         let used: f64 = self.weight.iter().map(|w| w * (1.0 - w)).sum();
         let used = if lost > 0.0 { used / lost } else { 0.0 };

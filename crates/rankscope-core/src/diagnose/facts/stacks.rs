@@ -7,10 +7,12 @@ use super::super::phases::Grid;
 use super::doing::{self, Doing, Os};
 use super::frames;
 
+#[derive(Clone)]
 pub struct Sampled<'a> {
     pub slot: usize,
-    /// How much it counts beside its slot's weight.
+    /// How much it stands for, of the wall time and of the lost time.
     pub factor: f64,
+    pub lost_factor: f64,
     /// Leaf first; a leaf that was torn is left out.
     pub frames: Vec<&'a Frame>,
     pub doing: Doing,
@@ -29,15 +31,28 @@ pub fn of_main<'a>(seen: &'a Observations, pid: u32, main: Option<&Thread>, grid
         let frames = frames_of(seen, sample.stack, sample.torn_leaf)?;
         let doing = doing::of_sample(sample, &frames, Os::of(main, slot), sleeps);
         let native = sample.native.and_then(|index| seen.stacks.frames.get(index as usize));
-        Some(Sampled { slot, factor: 1.0, frames, doing, native, state_known: sample.asleep.is_some() })
+        Some(Sampled {
+            slot,
+            factor: 1.0,
+            lost_factor: 1.0,
+            frames,
+            doing,
+            native,
+            state_known: sample.asleep.is_some(),
+        })
     });
     sampled.collect()
 }
 
 impl Sampled<'_> {
     pub fn counts(&self, weight: &[f64]) -> f64 {
-        weight[self.slot] * self.factor
+        weight[self.slot] * self.factor * self.lost_factor
     }
+}
+
+/// As they stand for the wall time.
+pub fn of_wall<'a>(sampled: &[Sampled<'a>]) -> Vec<Sampled<'a>> {
+    sampled.iter().map(|s| Sampled { lost_factor: 1.0, ..s.clone() }).collect()
 }
 
 pub fn frames_of(seen: &Observations, stack: u32, torn_leaf: bool) -> Option<Vec<&Frame>> {

@@ -21,7 +21,8 @@ pub fn judge(facts: &Facts) -> Case {
     let used = rank.lost.map(|lost| lost.map(|l| 1.0 - l));
     let could = case.at_least("gpu.used_share", used, 0.5);
     let wall = vec![1.0; facts.grid.slots];
-    let place = if rank.doing.by_stacks { stacks::hot(&rank.sampled, &wall, WAITS) } else { None };
+    let place =
+        if rank.doing.by_stacks { stacks::hot(&stacks::of_wall(&rank.sampled), &wall, WAITS) } else { None };
     let share = place.as_ref().map_or(0.0, |p| p.share);
     let seen =
         |value| Some(Measure { value, samples: rank.sampled.len() as u64 }).filter(|_| rank.doing.by_stacks);
@@ -30,7 +31,7 @@ pub fn judge(facts: &Facts) -> Case {
     let apart = used.map(|u| (share - u.value).abs());
     let fits = case.below("main_thread.wait_share_less_gpu_used_share", apart.and_then(seen), t::SYNC_FITS);
     // Work in one place would keep the GPU waiting without the sync as well.
-    let line = heaviest_line(facts, &[Doing::Python], &rank.weight);
+    let line = heaviest_line(rank, &rank.sampled, &[Doing::Python], &rank.weight);
     let spread = case.below("main_thread.share_of_its_heaviest_line_of_python", line, t::LAUNCH_SPREAD);
     let python = rank.doing.of(&[Doing::Python]);
     let of_python = line.filter(|_| python >= t::SECOND_SHARE).map(|m| m.map(|most| most / python));
@@ -59,7 +60,8 @@ pub fn judge(facts: &Facts) -> Case {
 /// between, which would do so without them; of a wait that spins nobody knows.
 fn often(case: &mut Case, facts: &Facts) -> Option<bool> {
     let rank = facts.rank()?;
-    if rank.doing.of(&[Doing::NativeWait]) < rank.doing.of(&[Doing::Native]) {
+    let of_wall = |doing| rank.sampled.iter().filter(|s| s.doing == doing).fold(0.0, |sum, s| sum + s.factor);
+    if of_wall(Doing::NativeWait) < of_wall(Doing::Native) {
         return Some(true);
     }
     let switches = rank.main.and_then(|m| m.voluntary_switches).map(f64::from);

@@ -2,6 +2,8 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
+use super::super::facts::rank::RankFacts;
+use super::super::facts::stacks::{self, Sampled};
 use super::super::series::{Measure, average};
 use super::super::thresholds as t;
 use super::case::{Case, either, percent};
@@ -25,11 +27,11 @@ pub fn judge(facts: &Facts) -> Case {
     }));
     let weak = case.below("gpu.power_share_of_limit_while_busy", power, t::LAUNCH_POWER);
     let on_cpu = case.at_least("main_thread.on_cpu_share", rank.share(ON_CPU), 0.7);
-    let line = heaviest_line(facts, ON_CPU, &rank.weight);
+    let line = heaviest_line(rank, &rank.sampled, ON_CPU, &rank.weight);
     let spread = case.below("main_thread.share_of_its_heaviest_line", line, t::LAUNCH_SPREAD);
     // One line that is there while the GPU works as well as while it waits launches what that works on.
     let whole = vec![1.0; facts.grid.slots];
-    let beside = heaviest_line(facts, NATIVE, &whole)
+    let beside = heaviest_line(rank, &stacks::of_wall(&rank.sampled), NATIVE, &whole)
         .map(|m| m.map(|share| share - rank.lost.map_or(1.0, |lost| lost.value)));
     let launches = case.at_least("main_thread.heaviest_line_less_lost_share", beside, t::LAUNCH_BESIDE);
     case.all(&[gaps, weak, on_cpu, either(spread, launches)]);
@@ -64,11 +66,15 @@ pub fn between_kernels(facts: &Facts) -> Option<Measure> {
 }
 
 /// Of the time that counts: the line of the program with most of it, among samples that did one of `kinds`.
-pub fn heaviest_line(facts: &Facts, kinds: &[Doing], weight: &[f64]) -> Option<Measure> {
-    let rank = facts.rank().filter(|r| r.doing.by_stacks)?;
+pub fn heaviest_line(
+    rank: &RankFacts,
+    sampled: &[Sampled],
+    kinds: &[Doing],
+    weight: &[f64],
+) -> Option<Measure> {
     let mut lines: std::collections::HashMap<(&str, u32), f64> = std::collections::HashMap::new();
     let mut all = 0.0;
-    for s in &rank.sampled {
+    for s in sampled {
         let Some(leaf) = s.frames.first() else { continue };
         if kinds.contains(&s.doing) {
             *lines.entry((&leaf.file, leaf.line)).or_default() += s.counts(weight);
@@ -76,5 +82,5 @@ pub fn heaviest_line(facts: &Facts, kinds: &[Doing], weight: &[f64]) -> Option<M
         all += s.counts(weight);
     }
     let most = lines.into_values().fold(0.0, f64::max);
-    (all > 0.0).then(|| Measure { value: most / all, samples: rank.sampled.len() as u64 })
+    (rank.doing.by_stacks && all > 0.0).then(|| Measure { value: most / all, samples: sampled.len() as u64 })
 }
