@@ -177,9 +177,10 @@ fn stacks() -> impl Strategy<Value = Stacks> {
         prop::option::of(any::<bool>()),
         prop::option::of(any::<bool>()),
         any::<bool>(),
-        prop::option::of(0u32..9),
+        (prop::option::of(0u32..9), prop::option::of(any::<bool>()), prop::option::of(any::<bool>())),
     )
-        .prop_map(|(at_s, pid, main, stack, gil, gil_elsewhere, collecting, torn_leaf, native)| {
+        .prop_map(|(at_s, pid, main, stack, gil, gil_elsewhere, collecting, torn_leaf, kernel)| {
+            let (native, asleep, in_futex) = kernel;
             StackSample {
                 at_s,
                 pid,
@@ -191,6 +192,8 @@ fn stacks() -> impl Strategy<Value = Stacks> {
                 collecting,
                 torn_leaf,
                 native,
+                asleep,
+                in_futex,
                 ..StackSample::default()
             }
         });

@@ -63,7 +63,9 @@ pub fn settle(sampled: &mut [Sampled], weight: &[f64]) -> bool {
         for s in sampled.iter_mut().filter(|s| chunk(s) == at && weight[s.slot] > 0.0) {
             let (now, before) =
                 if waits(s) { (theirs + of_waits - first, of_waits) } else { (first, theirs) };
-            s.lost_factor = now / before;
+            if before > 0.0 {
+                s.lost_factor = now / before;
+            }
         }
     }
     true
