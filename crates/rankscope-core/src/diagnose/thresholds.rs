@@ -27,6 +27,8 @@ thresholds! {
     LOW_POWER = 0.45;
     /// Of the way from idle to busy power: the same, for GPUs that idle at high power.
     LOW_POWER_SPAN = 0.25;
+    /// Of the power limit: below it GPUs that are used to the full may also wait for each other.
+    MIDDLING_POWER = 0.6;
     /// Percent: memory that is read or written for so much of the time is work at low power.
     MEMORY_BOUND = 30.0;
     /// Percent of utilisation from which waiting at low power can be a collective's.

@@ -5,6 +5,7 @@ use super::facts::Facts;
 use super::facts::doing::Doing;
 use super::findings::{Status, Verdict};
 use super::hypotheses::case::{Case, Holds, percent};
+use super::series::{average, mean};
 use super::thresholds as t;
 use super::words;
 
@@ -122,7 +123,28 @@ fn healthy_words(facts: &Facts, cases: &[Case]) -> String {
     let most = most.max_by(|a, b| a.wall.total_cmp(&b.wall)).filter(|c| c.wall >= 0.02);
     let unused = facts.gpus.iter().filter(|g| g.usage.idle >= 0.99).count();
     let unused = if unused > 0 { format!("; {unused} other GPUs do nothing") } else { String::new() };
-    most.map(|c| format!("; of that, most: {}", c.reason)).unwrap_or_default() + &unused
+    most.map(|c| format!("; of that, most: {}", c.reason)).unwrap_or_default()
+        + &unused
+        + &short_collectives(facts)
+}
+
+/// Collectives that are shorter than a reading look like work at a middling power.
+fn short_collectives(facts: &Facts) -> String {
+    let gpus = || facts.ranks.iter().flat_map(|r| &r.gpus).map(|&g| &facts.seen.gpus[g]);
+    let power = gpus().filter_map(|g| {
+        let limit = g.power_limit.map(f64::from).filter(|l| l.is_finite() && *l > 0.0)?;
+        Some((1.0, mean(&g.power)?.value / limit))
+    });
+    let memory = average(gpus().filter_map(|g| Some((1.0, mean(&g.memory_controller)?.value))));
+    let quiet = memory.is_some_and(|m| m.value < t::MEMORY_BOUND);
+    match average(power).filter(|p| facts.ranks.len() > 1 && quiet && p.value < t::MIDDLING_POWER) {
+        Some(power) => format!(
+            "; but the GPUs take {} of their limit and move little memory: waits for other ranks that are shorter than {:.1} s would not be seen (a profiler shows them)",
+            percent(power.value),
+            facts.grid.seconds
+        ),
+        None => String::new(),
+    }
 }
 
 /// What is missing, and what to do about it.

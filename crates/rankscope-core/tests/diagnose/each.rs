@@ -355,7 +355,15 @@ fn a_rank_that_works_while_the_others_kernels_wait() {
     assert!(found.verdict.summary.contains("rank 3 is late"), "{}", found.verdict.summary);
     // Memory that is moved as fast is work at less power.
     job.seen.gpus.iter_mut().for_each(|gpu| gpu.memory_controller = vec![Some(43.0); job.seen.slots]);
-    expect(&job.seen, "healthy");
+    let found = expect(&job.seen, "healthy");
+    assert!(!found.verdict.summary.contains("would not be seen"), "{}", found.verdict.summary);
+    // All alike at half the power, with little memory moved: nobody can say that they don't wait for each other.
+    for gpu in &mut job.seen.gpus {
+        gpu.power.iter_mut().for_each(|watts| *watts = Some(204.0));
+        gpu.memory_controller.iter_mut().for_each(|percent| *percent = Some(18.0));
+    }
+    let found = expect(&job.seen, "healthy");
+    assert!(found.verdict.summary.contains("would not be seen"), "{}", found.verdict.summary);
 }
 
 fn four_ranks(late: Option<usize>) -> Job {
