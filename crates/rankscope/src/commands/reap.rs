@@ -64,14 +64,15 @@ impl Lost {
 
 pub fn reap(config: &Config) -> Result<u8, String> {
     let settings = Settings::from_env(config.tracking_uri.as_deref()).map_err(|e| e.to_string());
-    let settings =
-        match settings.and_then(|s| s.ok_or("no MLflow server: set MLFLOW_TRACKING_URI".to_owned())) {
-            Ok(settings) => settings,
-            Err(why) => {
-                printer::say(&why);
-                return Ok(exit::WRONG_USE);
-            }
-        };
+    let settings = match settings
+        .and_then(|s| s.ok_or("no MLflow server: set MLFLOW_TRACKING_URI, or give --tracking-uri".to_owned()))
+    {
+        Ok(settings) => settings,
+        Err(why) => {
+            printer::say(&why);
+            return Ok(exit::WRONG_USE);
+        }
+    };
     settings.warnings.iter().for_each(|w| printer::say(w));
     let mut client = Client::new(&settings).map_err(|e| e.to_string())?;
     let open = open_runs(&mut client, config.experiment.as_deref()).map_err(|e| e.to_string())?;

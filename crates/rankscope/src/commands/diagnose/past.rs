@@ -30,7 +30,7 @@ pub fn look(config: &Config, what: &str) -> Result<Seen, String> {
         return Ok(Seen { observations, overhead, run });
     }
     let settings = settings.ok_or_else(|| {
-        format!("no record of the run {what} here, and no MLflow server: set MLFLOW_TRACKING_URI")
+        format!("no record of the run {what} here, and no MLflow server: set MLFLOW_TRACKING_URI, or give --tracking-uri")
     })?;
     settings.warnings.iter().for_each(|w| printer::say(w));
     let mut client = Client::new(&settings).map_err(|e| e.to_string())?;

@@ -17,7 +17,7 @@ const SILENT_MS: i64 = 300_000;
 pub fn read(run_id: &str, tracking_uri: Option<&str>) -> Result<Vec<Recorded>, String> {
     let settings = Settings::from_env(tracking_uri).map_err(|e| e.to_string())?;
     let settings = settings.ok_or_else(|| {
-        format!("no record of the run {run_id} here, and no MLflow server: set MLFLOW_TRACKING_URI")
+        format!("no record of the run {run_id} here, and no MLflow server: set MLFLOW_TRACKING_URI, or give --tracking-uri")
     })?;
     settings.warnings.iter().for_each(|w| printer::say(w));
     let mut client = Client::new(&settings).map_err(|e| e.to_string())?;
