@@ -10,6 +10,7 @@ from support.cli import Rankscope
 from support.mlflow_server import MlflowServer
 from support.nvml import Nvml
 from support.proxy import Proxy
+from support.stacks import installed
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -73,6 +74,12 @@ def chromium():
     need(browser.unavailable_reason())
     with browser.chromium() as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def sampler():
+    with installed() as sampler:
+        yield sampler
 
 
 @pytest.fixture

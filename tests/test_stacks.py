@@ -1,4 +1,4 @@
-"""Python stacks of other processes, read while they run: right, never paused, and well refused."""
+"""Python stacks of other processes, read while they run: right, and never paused."""
 
 import contextlib
 import html
@@ -8,89 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from conftest import REPO, need, need_packages
 from support.in_python import python, record, rows
-
-SUPPORT = REPO / "tests/support"
-TARGET = SUPPORT / "stack_target.py"
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-WITHOUT_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
-# A system Python, which any user may run.
-PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
-
-
-@pytest.fixture(scope="module")
-def sampler():
-    """The example program and the target, where every user can run them (pytest's own directories are private)."""
-    binary = Path(os.environ.get("RANKSCOPE_BIN", REPO / "target/debug/rankscope"))
-    with tempfile.TemporaryDirectory() as directory:
-        Path(directory).chmod(0o755)
-        program = Path(shutil.copy(binary.parent / "examples/stacks", directory))
-        script = Path(shutil.copy(TARGET, directory))
-        program.chmod(0o755)
-        script.chmod(0o644)
-        yield Sampler(program, script)
-
-
-class Sampler:
-    def __init__(self, path, script):
-        self.path, self.script = path, script
-
-    def read(self, seconds, *pids, before=(), **options):
-        command = [*before, self.path, *options.pop("options", ()), seconds, *pids]
-        done = subprocess.run(
-            list(map(str, command)), check=True, capture_output=True, text=True, timeout=60, **options
-        )
-        assert done.stderr == ""
-        answer = json.loads(done.stdout)
-        return Stacks(answer["stacks"], answer["cpu_seconds"])
-
-    @contextmanager
-    def target(self, kind, before=(), python=PYTHON):
-        with running([*before, python, str(self.script), kind]) as process:
-            process.words = process.stdout.readline().split()
-            assert process.words[:1] == ["ready"], process.words
-            yield process
-
-
-class Stacks:
-    def __init__(self, stacks, cpu_seconds):
-        self.__dict__.update(stacks)
-        self.cpu_seconds = cpu_seconds
-
-    def frames_of(self, sample):
-        """Leaf first, without a leaf that is not to be believed."""
-        frames = [self.frames[index] for index in self.stacks[sample["stack"]]]
-        return frames[sample["torn_leaf"] :]
-
-    def of(self, **like):
-        return [s for s in self.samples if all(s[key] == value for key, value in like.items())]
-
-    def functions(self, **like):
-        """Names on the stacks, each sample once."""
-        return Counter(name for s in self.of(**like) for name in {f["function"] for f in self.frames_of(s)})
-
-
-@contextmanager
-def running(command, **options):
-    process = subprocess.Popen(
-        list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
+from support.stacks import PYTHON, TARGET, running
 
 
 def line_of(text):
@@ -219,6 +144,7 @@ def test_the_library_that_a_thread_runs_in(sampler):
     assert sum(n for (_, library), n in native.items() if "libz" in library) > 0.9 * sum(native.values()), (
         native
     )
+    assert len(stacks.of(main=True, asleep=False)) >= sum(native.values())
     # Below Python's own frames, which stay as they are.
     assert stacks.functions(main=True)["compresses"] == len(stacks.of(main=True))
     assert not any(".so" in frame["file"] for s in stacks.samples for frame in stacks.frames_of(s))
@@ -231,6 +157,7 @@ def test_the_library_that_a_thread_waits_in(sampler):
     [((function, library), n)] = native.items()
     assert "sleep" in function and "libc" in library, native
     assert n >= 0.8 * len(stacks.of(main=True)) > 4
+    assert len(stacks.of(main=True, asleep=True, in_futex=False)) >= n
 
 
 def test_bytecode_is_in_no_library(sampler):
@@ -268,9 +195,8 @@ def test_the_target_is_never_stopped(sampler):
                     status = (task / "status").read_text()
                     states[re.search(r"State:\s+(\S)", status)[1]] += 1
                     assert re.search(r"TracerPid:\s+0\n", status)
-                time.sleep(0.002)
             assert json.loads(reader.stdout.read())["stacks"]["samples"]
-    assert sum(states.values()) > 100
+    assert sum(states.values()) > 1000
     assert not states.keys() & {"t", "T"}, states
 
 
@@ -298,101 +224,6 @@ def test_no_python(sampler):
         stacks = sampler.read(1, process.pid)
         [refused] = stacks.refused
     assert (refused["rule"], refused["pid"], stacks.samples) == ("not_python", process.pid, [])
-
-
-def refusal(sampler, process, before, **options):
-    stacks = sampler.read(1, process.pid, before=before, **options)
-    assert stacks.samples == []
-    [refused] = stacks.refused
-    assert "py-spy" not in json.dumps(refused)
-    assert str(process.pid) in " ".join(refused["remedies"]) or not refused["remedies"]
-    return refused
-
-
-def test_refused_for_another_user(sampler, root):
-    with sampler.target("each_at_its_place") as process:
-        refused = refusal(sampler, process, NOBODY)
-    assert refused["rule"] == "uid"
-    assert "uid 65534" in refused["detail"]
-    assert "uid 0" in refused["detail"]
-
-
-def test_refused_for_a_process_that_is_not_dumpable(sampler, root):
-    with sampler.target("unreadable", before=NOBODY) as process:
-        refused = refusal(sampler, process, NOBODY)
-        assert refused["rule"] == "non_dumpable"
-        # The capability helps, as is said there.
-        assert sampler.read(1.5, process.pid).functions(main=True)["hot"]
-
-
-def test_refused_for_capabilities_that_we_have_not(sampler, root):
-    with sampler.target("each_at_its_place") as process:
-        assert refusal(sampler, process, WITHOUT_CAPABILITIES)["rule"] == "capability"
-
-
-def test_a_sibling_without_capabilities_is_read(sampler, root):
-    with sampler.target("each_at_its_place", before=NOBODY) as process:
-        stacks = sampler.read(1.5, process.pid, before=NOBODY)
-    assert stacks.functions(main=True)["hot"]
-
-
-@pytest.fixture(scope="module")
-def built(sampler):
-    def build(name, *options):
-        made = sampler.path.parent / name
-        subprocess.run(["cc", *options, "-O1", "-o", made, SUPPORT / f"{name}.c"], check=True)
-        return made
-
-    return build
-
-
-@pytest.mark.parametrize("scope", [1, 2])
-def test_refused_by_yama(sampler, built, root, scope):
-    library = built("yama", "-shared", "-fPIC")
-    file = sampler.path.parent / "scope"
-    file.write_text(f"{scope}\n")
-    variables = {"LD_PRELOAD": str(library), "YAMA_SCOPE_FILE": str(file)}
-    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "POD_NAMESPACE": "ml", "POD_NAME": "train-0"}
-    preload = [*NOBODY, "env", *(f"{k}={v}" for k, v in (variables | pod).items())]
-    with sampler.target("each_at_its_place", before=NOBODY) as process:
-        refused = refusal(sampler, process, preload)
-    assert refused["rule"] == "ptrace_scope"
-    assert f"ptrace_scope is {scope}" in refused["detail"]
-    remedies = "\n".join(refused["remedies"])
-    assert ("rankscope run" in remedies) == (scope == 1)
-    assert "kubectl debug train-0 -n ml " in remedies
-    assert "--profile=general" in remedies
-    assert f"-- rankscope diagnose --pid {process.pid}`" in remedies
-    assert "kubectl logs train-0 -n ml -c " in remedies
-
-
-def test_read_without_the_system_call(sampler, built):
-    """Old filters of container runtimes know no process_vm_readv: /proc/<pid>/mem does as well."""
-    filtered = built("filtered", "-DCALL=__NR_process_vm_readv", "-DERROR=ENOSYS")
-    with sampler.target("each_at_its_place") as process:
-        stacks = sampler.read(2, process.pid, before=[filtered])
-    assert stacks.refused == []
-    assert stacks.functions(main=True)["hot"] > 3
-
-
-def test_the_library_of_a_thread_that_runs_is_refused_by_a_filter(sampler, built):
-    """As containers' default profiles do: said by its rule, and the Python frames are there as before."""
-    filtered = built("filtered", "-DCALL=__NR_perf_event_open", "-DERROR=EPERM")
-    with sampler.target("compresses") as process:
-        stacks = sampler.read(3, process.pid, before=[filtered])
-    assert "perf_event_open is refused" in stacks.native_refused
-    assert re.search("perf_event_paranoid is|a seccomp filter", stacks.native_refused), stacks.native_refused
-    assert stacks.functions(main=True)["compresses"] == len(stacks.of(main=True)) > 3
-
-
-def test_threads_of_another_pid_namespace(sampler, root):
-    with sampler.target("each_at_its_place", before=["unshare", "--pid", "--fork"]) as parent:
-        [pid] = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
-        stacks = sampler.read(2, pid)
-        tasks = {int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()}
-        os.kill(int(pid), 9)
-    assert {sample["tid"] for sample in stacks.samples} == tasks
-    assert stacks.functions(main=True, tid=int(pid))["hot"]
 
 
 def test_speedscope_file(sampler, tmp_path):

@@ -161,6 +161,8 @@ pub struct Container {
     pub memory_limit: Option<f32>,
     /// A second: pages read again that had just been reclaimed; times above memory.high; pages from swap.
     pub refaults: Series,
+    /// Of the kernel, for what is counted in pages.
+    pub page_bytes: Option<u32>,
     pub memory_high: Series,
     pub swapped_in: Series,
 }

@@ -327,3 +327,13 @@ pub fn starved(stack: &[Line], on_cpu: f32, run_delay: f32) -> Act {
 pub fn in_turn(s: f64, busy: f64, idle: f64) -> bool {
     s % (busy + idle) < busy
 }
+
+/// Trains for two seconds, and does `other` for three.
+pub fn in_blocks(other: impl Fn() -> Act) -> Job {
+    let mut job = Job::new(60.0);
+    let trains = |s: f64| in_turn(s, 2.0, 3.0);
+    job.gpu(0, |s| if trains(s) { (98.0, 640.0) } else { (0.0, 75.0) });
+    job.main(0, |s| Some(if trains(s) { sync() } else { other() }));
+    job.cpu(1.0);
+    job
+}

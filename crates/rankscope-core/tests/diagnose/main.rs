@@ -6,6 +6,7 @@ mod cases;
 mod each;
 mod first;
 mod healthy;
+mod indirect;
 mod unresolved;
 
 use rankscope_core::diagnose::findings::{Diagnosis, Hypothesis, Status};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::exit;
 use crate::machine::Machine;
-use crate::mlflow::{Client, Settings};
+use crate::mlflow::{Client, NO_SERVER, Settings};
 use crate::printer;
 use crate::sources::host::Host;
 
@@ -42,7 +42,7 @@ pub fn audit(config: &Config) -> Result<u8, String> {
 /// The series of MLflow's monitor, and those of ours that tell sizes.
 fn read(config: &Config) -> Result<Vec<History>, String> {
     let settings = Settings::from_env(config.tracking_uri.as_deref()).map_err(|e| e.to_string())?;
-    let settings = settings.ok_or("no MLflow server: set MLFLOW_TRACKING_URI, or give --tracking-uri")?;
+    let settings = settings.ok_or(NO_SERVER)?;
     settings.warnings.iter().for_each(|w| printer::say(w));
     let mut client = Client::new(&settings).map_err(|e| e.to_string())?;
     let run = client.get_run(&config.run_id).map_err(|e| e.to_string())?;

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::exit;
 use crate::mlflow::{
-    Client, JOB, REAPED, Run, RunStatus, Settings, Sign, Tag, batches, exit_tags, failed_tag, failures,
-    last_sign, open_runs, recorded as recorded_in, status_of,
+    Client, JOB, NO_SERVER, REAPED, Run, RunStatus, Settings, Sign, Tag, batches, exit_tags, failed_tag,
+    failures, last_sign, open_runs, recorded as recorded_in, status_of,
 };
 use crate::store::{self, Target};
 use crate::{clock, printer, recorded};
@@ -64,9 +64,7 @@ impl Lost {
 
 pub fn reap(config: &Config) -> Result<u8, String> {
     let settings = Settings::from_env(config.tracking_uri.as_deref()).map_err(|e| e.to_string());
-    let settings = match settings
-        .and_then(|s| s.ok_or("no MLflow server: set MLFLOW_TRACKING_URI, or give --tracking-uri".to_owned()))
-    {
+    let settings = match settings.and_then(|s| s.ok_or(NO_SERVER.to_owned())) {
         Ok(settings) => settings,
         Err(why) => {
             printer::say(&why);

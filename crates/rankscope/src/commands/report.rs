@@ -6,7 +6,7 @@ use rankscope_core::report::{Material, make, render};
 
 use super::exit;
 use super::postmortem::{is_run_id, remote};
-use crate::mlflow::{Client, Settings};
+use crate::mlflow::{Client, NO_SERVER, Settings};
 use crate::store::{self, Reader};
 use crate::{printer, report};
 
@@ -74,7 +74,7 @@ fn add(material: &mut Material, training: report::Training) {
 fn of_server(run_id: &str, tracking_uri: Option<&str>, with_training: bool) -> Result<Material, String> {
     let recorded = remote::read(run_id, tracking_uri)?;
     let settings = Settings::from_env(tracking_uri).map_err(|e| e.to_string())?;
-    let settings = settings.ok_or("no MLflow server: set MLFLOW_TRACKING_URI, or give --tracking-uri")?;
+    let settings = settings.ok_or(NO_SERVER)?;
     let mut client = Client::new(&settings).map_err(|e| e.to_string())?;
     let run = client.get_run(run_id).map_err(|e| e.to_string())?;
     let mut material = report::of_run(&mut client, &run, recorded)?;

@@ -51,6 +51,7 @@ impl Reclaim {
             .unwrap_or_default();
         let at_s = cx.clock.now_s();
         let refaults = both.or_else(|| Some(file? + anon.unwrap_or(0)));
+        into.page_bytes = u32::try_from(cx.machine.units.page_size).ok();
         put(&mut into.refaults, slot, self.refaults.next(refaults, at_s));
         put(&mut into.swapped_in, slot, self.swapped_in.next(swapped, at_s));
         if !self.v1 {

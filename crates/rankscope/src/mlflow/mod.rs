@@ -64,7 +64,7 @@ pub use pace::Pace;
 pub use pauses::{Again, Pauses};
 pub use plan::{JOB, Plan, run_context, tag_value};
 pub use secret::Secret;
-pub use settings::{Auth, Settings, SettingsError, Tls};
+pub use settings::{Auth, NO_SERVER, Settings, SettingsError, Tls};
 pub use silence::{Sign, last_sign, recorded};
 pub use sink::{Outcome, Sink};
 pub use trouble::Trouble;

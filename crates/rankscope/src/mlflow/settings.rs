@@ -11,6 +11,9 @@ use super::address::Address;
 use super::secret::Secret;
 use super::{ini, proxy};
 
+/// What a command says that needs a server and knows none.
+pub const NO_SERVER: &str = "no MLflow server: set MLFLOW_TRACKING_URI, or give --tracking-uri";
+
 /// How to reach a server. Printing it shows no credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {

@@ -4,16 +4,14 @@ use py_spy::PythonSpy;
 use remoteprocess::ProcessMemory;
 
 /// Of `gc.collecting` in `PyInterpreterState`, a minor version each from 3.9 on: in a release series the layout stays as
-/// it is. Before 3.9 all interpreters shared one collector.
-#[cfg(target_pointer_width = "64")]
+/// it is. Of 64 bits. Before 3.9 all interpreters shared one collector.
 const OFFSETS: [usize; 7] = [816, 816, 848, 312, 7600, 7600, 7512];
-#[cfg(target_pointer_width = "64")]
 const FIRST_MINOR: u64 = 9;
 
 /// `None`: this version does not say so, or its memory can't be read.
-#[cfg(target_pointer_width = "64")]
 pub fn collects(spy: &PythonSpy) -> Option<bool> {
-    let minor = spy.version.minor.checked_sub(FIRST_MINOR).filter(|_| spy.version.major == 3)?;
+    let minor =
+        spy.version.minor.checked_sub(FIRST_MINOR).filter(|_| spy.version.major == 3 && usize::BITS == 64)?;
     let offset = OFFSETS.get(usize::try_from(minor).ok()?)?;
     let address = spy.addresses.interpreter_address.checked_add(*offset)?;
     let collecting: i32 = spy.process.copy_struct(address).ok()?;

@@ -40,8 +40,9 @@ pub fn wait_share(facts: &Facts) -> f64 {
 
 /// Who prepares what the main thread waits for: workers, or threads of its own process.
 pub struct Feeders {
-    /// `8 workers`
-    pub who: String,
+    /// `workers`, or `threads`; and how many.
+    pub kind: &'static str,
+    pub number: usize,
     /// Share of their time in what was asked for.
     pub share: Measure,
     /// Of their work (CPU, disk), which part is disk.
@@ -51,15 +52,14 @@ pub struct Feeders {
 /// Those that spend most of their time so.
 pub fn feeders(facts: &Facts, doing: &[Doing]) -> Option<Feeders> {
     let rank = facts.rank()?;
-    let of = |who: String, share: Option<Measure>, (cpu, disk): (f64, f64)| {
+    let of = |(kind, number), share: Option<Measure>, (cpu, disk): (f64, f64)| {
         let disk = if cpu + disk > 0.0 { disk / (cpu + disk) } else { 0.0 };
-        Some(Feeders { who, share: share?, disk })
+        Some(Feeders { kind, number, share: share?, disk })
     };
-    let workers = rank
-        .active_workers()
-        .and_then(|g| of(format!("{} workers", g.members.len()), g.share(doing), work(g)));
+    let workers =
+        rank.active_workers().and_then(|g| of(("workers", g.members.len()), g.share(doing), work(g)));
     let threads = rank.helpers.as_ref();
-    let threads = threads.and_then(|h| of(format!("{} threads", h.threads), h.share(doing), h.work()));
+    let threads = threads.and_then(|h| of(("threads", h.threads), h.share(doing), h.work()));
     workers.into_iter().chain(threads).max_by(|a, b| a.share.value.total_cmp(&b.share.value))
 }
 

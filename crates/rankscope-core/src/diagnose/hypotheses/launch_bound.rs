@@ -31,8 +31,8 @@ pub fn judge(facts: &Facts) -> Case {
     let spread = case.below("main_thread.share_of_its_heaviest_line", line, t::LAUNCH_SPREAD);
     // One line that is there while the GPU works as well as while it waits launches what that works on.
     let whole = vec![1.0; facts.grid.slots];
-    let beside = heaviest_line(rank, &stacks::of_wall(&rank.sampled), NATIVE, &whole)
-        .map(|m| m.map(|share| share - rank.lost.map_or(1.0, |lost| lost.value)));
+    let beside = heaviest_line(rank, &stacks::of_wall(&rank.sampled), NATIVE, &whole);
+    let beside = beside.zip(rank.lost).map(|(line, lost)| line.map(|share| share - lost.value));
     let launches = case.at_least("main_thread.heaviest_line_less_lost_share", beside, t::LAUNCH_BESIDE);
     case.all(&[gaps, weak, on_cpu, either(spread, launches)]);
     case.explains(rank.doing.of(ON_CPU), facts);

@@ -6,9 +6,6 @@ use super::super::series::{Measure, weighted};
 use super::super::thresholds as t;
 use super::case::{Case, either, percent};
 
-/// Of the kernel on x86-64, which counts pages.
-const PAGE_MEGABYTES: f64 = 4096.0 / 1e6;
-
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("memory_reclaim", facts);
     let machine = &facts.machine;
@@ -72,7 +69,8 @@ pub fn judge(facts: &Facts) -> Case {
 fn read_again(facts: &Facts) -> Option<Measure> {
     let rank = facts.rank()?;
     let read = weighted(&rank.process?.storage_read, &rank.weight)?;
-    let again = facts.machine.refaults?.map(|pages| pages * PAGE_MEGABYTES);
+    let page_megabytes = f64::from(facts.seen.container.page_bytes?) / 1e6;
+    let again = facts.machine.refaults?.map(|pages| pages * page_megabytes);
     (read.value >= t::READING).then(|| again.map(|again| (again / read.value).min(1.0)))
 }
 

@@ -16,9 +16,9 @@ pub fn judge(facts: &Facts) -> Case {
     // Workers stand for the time in which the main thread waits for them.
     let through = workers.map(|m| m.map(|v| v * input::wait_share(facts)));
     let by_main = case.at_least("main_thread.waits_in_sockets_share", main, t::MAIN_SHARE);
-    let by_workers = workers
-        .map(|_| through)
-        .and_then(|m| case.at_least("workers.wait_in_sockets_share", m, t::MAIN_SHARE));
+    let by_workers = feeders
+        .as_ref()
+        .and_then(|f| case.at_least(&format!("{}.wait_in_sockets_share", f.kind), through, t::MAIN_SHARE));
     case.all(&[if workers.is_some() { either(by_main, by_workers) } else { by_main }]);
     if let Some(receive) = facts.machine.receive {
         case.at_least("network.receive_megabytes_per_second", Some(receive), 1.0);
@@ -27,7 +27,7 @@ pub fn judge(facts: &Facts) -> Case {
     case.explains(value(main).max(value(through)), facts);
     let rate = facts.machine.receive.map(|m| format!(", {:.1} MB/s came in", m.value)).unwrap_or_default();
     let who = match feeders {
-        Some(feeders) if value(through) > value(main) => feeders.who,
+        Some(f) if value(through) > value(main) => format!("{} {}", f.number, f.kind),
         _ => "the main thread".into(),
     };
     case.reason = format!("{who} waited in sockets for {} of that time{rate}", percent(case.share));

@@ -14,8 +14,9 @@ pub fn judge(facts: &Facts) -> Case {
     let feeders = input::feeders(facts, &[Doing::Disk]);
     let workers = feeders.as_ref().map(|f| f.share);
     let by_main = case.at_least("main_thread.waits_for_storage_share", main, t::DISK_WAIT);
-    let by_workers =
-        workers.and_then(|m| case.at_least("workers.wait_for_storage_share", Some(m), t::DISK_WAIT));
+    let by_workers = feeders.as_ref().and_then(|f| {
+        case.at_least(&format!("{}.wait_for_storage_share", f.kind), Some(f.share), t::DISK_WAIT)
+    });
     let waited = case_wait(&mut case, facts, workers);
     let through = match (by_workers, waited) {
         (Some(a), Some(b)) => Some(a && b),
@@ -36,7 +37,7 @@ pub fn judge(facts: &Facts) -> Case {
         facts.seen.mounts.iter().filter(|m| m.network && m.files > 0).map(|m| m.fs_type.as_str()).collect();
     let place = network.first().map_or_else(|| "storage".to_owned(), |fs| format!("storage ({fs})"));
     let who = match feeders {
-        Some(feeders) if of_workers > of_main => feeders.who,
+        Some(f) if of_workers > of_main => format!("{} {}", f.number, f.kind),
         _ => "the main thread".into(),
     };
     let waited = if of_workers > of_main { workers.map_or(0.0, |m| m.value) } else { of_main };

@@ -8,7 +8,7 @@ use rankscope_core::diagnose::findings::Overhead;
 use super::{Config, Run, Seen};
 use crate::commands::postmortem::is_run_id;
 use crate::diagnose::{recorded, remote};
-use crate::mlflow::{Client, Settings};
+use crate::mlflow::{Client, NO_SERVER, Settings};
 use crate::printer;
 use crate::store;
 
@@ -29,9 +29,7 @@ pub fn look(config: &Config, what: &str) -> Result<Seen, String> {
         let run = settings.map(|settings| Run { id: what.to_owned(), settings });
         return Ok(Seen { observations, overhead, run });
     }
-    let settings = settings.ok_or_else(|| {
-        format!("no record of the run {what} here, and no MLflow server: set MLFLOW_TRACKING_URI, or give --tracking-uri")
-    })?;
+    let settings = settings.ok_or_else(|| format!("no record of the run {what} here, and {NO_SERVER}"))?;
     settings.warnings.iter().for_each(|w| printer::say(w));
     let mut client = Client::new(&settings).map_err(|e| e.to_string())?;
     let run = client.get_run(what).map_err(|e| e.to_string())?;

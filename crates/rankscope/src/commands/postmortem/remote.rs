@@ -6,7 +6,7 @@ use rankscope_core::ending::{Ending, Evidence, Failure, Oom, OomKills, Reason, d
 use rankscope_core::postmortem::{LIMIT, Peak, Recorded, USED};
 
 use crate::clock;
-use crate::mlflow::{Client, Run, RunStatus, Settings, failures};
+use crate::mlflow::{Client, NO_SERVER, Run, RunStatus, Settings, failures};
 use crate::printer;
 use crate::recorded::{COURSE_MS, KINDS, moments};
 use crate::store::PastValue;
@@ -16,9 +16,7 @@ const SILENT_MS: i64 = 300_000;
 
 pub fn read(run_id: &str, tracking_uri: Option<&str>) -> Result<Vec<Recorded>, String> {
     let settings = Settings::from_env(tracking_uri).map_err(|e| e.to_string())?;
-    let settings = settings.ok_or_else(|| {
-        format!("no record of the run {run_id} here, and no MLflow server: set MLFLOW_TRACKING_URI, or give --tracking-uri")
-    })?;
+    let settings = settings.ok_or_else(|| format!("no record of the run {run_id} here, and {NO_SERVER}"))?;
     settings.warnings.iter().for_each(|w| printer::say(w));
     let mut client = Client::new(&settings).map_err(|e| e.to_string())?;
     let run = client.get_run(run_id).map_err(|e| e.to_string())?;
