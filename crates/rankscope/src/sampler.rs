@@ -20,7 +20,7 @@ use crate::gpu_faults;
 use crate::machine::Machine;
 use crate::marks;
 use crate::mlflow::sink::Waker;
-use crate::near::{self, Near, Notes, Tell};
+use crate::near::{Near, Notes, Tell};
 use crate::printer;
 use crate::probe::Client;
 use crate::sources::{Options, Sources};
@@ -148,7 +148,7 @@ impl Loop {
     fn run(mut self, told: &Receiver<Tell>) -> Recording {
         self.tick(false);
         if let Some(sample) = &self.previous {
-            near::warn_of_oom_group(&self.sources, sample, &self.writer);
+            self.near.warn_of_oom_group(&self.sources, sample, &self.writer);
         }
         let mut due = Instant::now() + self.pace();
         loop {
@@ -171,7 +171,7 @@ impl Loop {
         self.tick(true);
         if let Some(sample) = &self.previous {
             let notes = Notes { writer: &self.writer, interval: self.hurried() };
-            self.near.keep_top(sample, self.sources.machine(), &notes);
+            self.near.finish(sample, self.sources.machine(), &notes);
         }
         if let Some(window) = self.windows.close() {
             self.keep(window);

@@ -4,7 +4,8 @@
  *                                            one, -N: not a new network one. Its parent stays outside, so that an OOM kill of the group spares it.
  *   helper enter PID CMD…                    CMD in the namespaces of PID, but not in its cgroup
  *   helper nobody CMD…                       CMD as uid 65534 without capabilities
- *   helper hold MIB | grow MIB MS            touch memory, all at once or 1 MiB each MS; then sleep for ever
+ *   helper hold MIB | grow MIB MS            touch memory, all at once or 1 MiB each MS, in sixteenths where there is
+ *                                            a millisecond for each; then sleep for ever
  *   helper spin THREADS SECONDS              burn CPU
  *   helper poweroff CODE                     ends QEMU with (32 + CODE) * 2 + 1
  */
@@ -107,8 +108,11 @@ static void touch(long mebibytes, long pause_ms)
     for (long i = 0; i < mebibytes; i++) {
         void *block = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         check(block == MAP_FAILED ? -1 : 0, "mmap");
-        memset(block, 1, 1 << 20);
-        usleep(pause_ms * 1000);
+        long steps = pause_ms >= 16 ? 16 : 1;
+        for (long step = 0; step < steps; step++) {
+            memset((char *)block + step * ((1 << 20) / steps), 1, (1 << 20) / steps);
+            usleep(pause_ms * 1000 / steps);
+        }
     }
     puts("touched");
     fflush(stdout);

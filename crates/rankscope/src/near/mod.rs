@@ -6,7 +6,8 @@ mod wake;
 mod words;
 
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rankscope_core::limit_rises::LimitRises;
 use rankscope_core::near_limit::{self, Course, NearLimit};
@@ -40,6 +41,9 @@ const MEMORY_STALL_OVER: &str = "memory_stall_over";
 /// In the record: the level where an OOM kill takes us too; empty: none.
 pub const OOM_GROUP: &str = "oom_group";
 const STACK: usize = 64 << 10;
+/// At the end, for what is being said; a job that is slowed down leaves little time for it.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 pub struct Near {
     limit: NearLimit,
@@ -49,6 +53,7 @@ pub struct Near {
     rises: LimitRises,
     top: TopProcesses,
     wakes: Wakes,
+    saying: Vec<JoinHandle<()>>,
 }
 
 impl Near {
@@ -61,6 +66,7 @@ impl Near {
             rises: LimitRises::default(),
             top: TopProcesses::default(),
             wakes: Wakes::new(tell),
+            saying: Vec::new(),
         }
     }
 
@@ -116,12 +122,31 @@ impl Near {
         if let (Some(tightest), Some(course)) = (tightest, course)
             && self.limit.tell(course)
         {
-            say(words::near(course, tightest.origin.level.as_deref(), self.top.last()));
+            self.say(words::near(course, tightest.origin.level.as_deref(), self.top.last()));
+        }
+    }
+
+    /// Said at the start where an OOM kill would take us too.
+    pub fn warn_of_oom_group(&mut self, sources: &Sources, sample: &Sample, writer: &Writer) {
+        let limit_level = sample.memory.as_ref().ok().and_then(|m| tightest(m).ok()?.origin.level.clone());
+        let level = sources.oom_group_below(limit_level.as_deref());
+        writer.note(OOM_GROUP, level.unwrap_or_default().to_owned());
+        // Who watches from beside the job most often stands in another cgroup.
+        if let Some(level) = level.filter(|_| sources.is_of_child()) {
+            self.say(words::oom_group(level));
         }
     }
 
     /// After the last sample.
-    pub fn keep_top(&mut self, sample: &Sample, machine: &Machine, notes: &Notes) {
+    pub fn finish(&mut self, sample: &Sample, machine: &Machine, notes: &Notes) {
+        self.keep_top(sample, machine, notes);
+        let until = Instant::now() + LAST_WORDS;
+        while self.saying.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    fn keep_top(&mut self, sample: &Sample, machine: &Machine, notes: &Notes) {
         let Ok(processes) = &sample.processes else { return };
         if let Some(detail) = self.top.read(machine, processes, sample.boottime_ns) {
             notes.event(TOP_PROCESSES, detail, sample);
@@ -146,7 +171,7 @@ impl Near {
                 let now = sample.boottime_ns;
                 let calm = |said: u64| now.saturating_sub(said) >= LONG_CALM_NS;
                 if self.stall_said_ns.is_none_or(calm) {
-                    say(words::stall(share, seconds, slowed));
+                    self.say(words::stall(share, seconds, slowed));
                 }
                 self.stall_said_ns = Some(now);
             }
@@ -157,6 +182,13 @@ impl Near {
             None => {}
         }
         change.is_some()
+    }
+
+    /// A terminal or a pipe that nobody reads must not hold the sampler up.
+    fn say(&mut self, line: String) {
+        let thread = std::thread::Builder::new().name("rankscope-say".to_owned()).stack_size(STACK);
+        self.saying.retain(|thread| !thread.is_finished());
+        self.saying.extend(thread.spawn(move || printer::say(&line)));
     }
 }
 
@@ -197,17 +229,6 @@ impl Notes<'_> {
     }
 }
 
-/// Said at the start where an OOM kill would take us too.
-pub fn warn_of_oom_group(sources: &Sources, sample: &Sample, writer: &Writer) {
-    let limit_level = sample.memory.as_ref().ok().and_then(|m| tightest(m).ok()?.origin.level.clone());
-    let level = sources.oom_group_below(limit_level.as_deref());
-    writer.note(OOM_GROUP, level.unwrap_or_default().to_owned());
-    // Who watches from beside the job most often stands in another cgroup.
-    if let Some(level) = level.filter(|_| sources.is_of_child()) {
-        say(words::oom_group(level));
-    }
-}
-
 fn course(tightest: &Tightest, sample: &Sample, readings: &Readings) -> Course {
     let seconds = &series::CONTAINER_MEMORY_TIME_TO_LIMIT;
     let seconds_left = readings.present.iter().find(|r| std::ptr::eq(r.series, seconds)).map(|r| r.value);
@@ -221,12 +242,6 @@ fn slowed_at(memory: &Memory) -> Option<(String, u64)> {
         let level = level.limit.origin.level.as_deref().unwrap_or("?").to_owned();
         (usage as f64 >= high as f64 * 0.97).then_some((level, high))
     })
-}
-
-/// A terminal or a pipe that nobody reads must not hold the sampler up.
-fn say(line: String) {
-    let thread = std::thread::Builder::new().name("rankscope-say".to_owned()).stack_size(STACK);
-    let _ = thread.spawn(move || printer::say(&line));
 }
 
 fn round(value: f64) -> f64 {
