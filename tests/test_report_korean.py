@@ -18,12 +18,13 @@ TERMS = re.compile(
 
 
 def english_left(page):
-    """Words on the page that are neither Korean nor terms, beside each text that has them. Code and names aside."""
+    """Words on the page that are neither Korean nor terms, beside each text that has them. Code, names
+    and the sentences of a diagnosis aside."""
     texts = page.evaluate(
         """() => {
             document.querySelectorAll("details").forEach((d) => (d.open = true));
             const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-            const skipped = "script, noscript, code, h1, #language, .meta, #chart-metric-0 h3";
+            const skipped = "script, noscript, code, h1, #language, .meta, #chart-metric-0 h3, #slow [lang=en]";
             const all = [];
             const text = (node) => node.parentElement.closest(skipped) || all.push(node.data);
             while (walk.nextNode()) text(walk.currentNode);

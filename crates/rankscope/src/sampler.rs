@@ -214,7 +214,7 @@ impl Loop {
         self.writer.event(store::Event {
             unix_ms: clock::unix_ms(),
             boottime_ns: clock::boottime_ns(),
-            kind: "stacks_refused".to_owned(),
+            kind: stacks::REFUSED.to_owned(),
             detail,
         });
         let remedy = refused.remedies.first().map_or(String::new(), |remedy| format!("; {remedy}"));

@@ -25,6 +25,7 @@ pub mod thresholds;
 mod verdict;
 mod words;
 
+pub use choose::{CANNOT_TELL, HEALTHY};
 use facts::stacks::{self, Sampled, Top};
 use facts::{Facts, frames};
 use findings::{Diagnosis, Hypothesis, Overhead, Remedy, TopStack, Verdict};

@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use super::korean::korean;
 use super::phases::shares;
 use super::track::{Line, Track, Value};
+use super::causes::CAUSES;
 use super::words::WORDS;
 use super::{Report, charts};
 use crate::clean::clean;
@@ -137,7 +138,7 @@ pub fn json(report: &Report) -> String {
         }).collect(),
         texts: texts.all,
         korean: sentences(report),
-        words: WORDS.iter().map(|[key, english, korean]| (*key, [*english, *korean])).collect(),
+        words: WORDS.iter().chain(CAUSES).map(|[key, english, korean]| (*key, [*english, *korean])).collect(),
     };
     // Texts and numbers only: nothing here can fail to serialise.
     serde_json::to_string(&data).unwrap_or_default()

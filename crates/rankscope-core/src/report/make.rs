@@ -2,7 +2,7 @@
 
 use super::track::{self, Track};
 use super::{
-    Band, Gone, Mark, Measured, Metric, Rank, Report, Run, Spent, Tone, Verdict, charts, phases, sizing,
+    Band, Gone, Mark, Measured, Metric, Rank, Report, Run, Slow, Spent, Tone, Verdict, charts, phases, sizing,
 };
 use crate::ending::Reason;
 use crate::postmortem::{Postmortem, Recorded, duration, examine};
@@ -18,6 +18,7 @@ pub struct Material {
     pub source: String,
     pub version: String,
     pub recorded: Vec<Recorded>,
+    pub slow: Option<Slow>,
     pub ranks: Vec<Rank>,
     pub tracks: Vec<Track>,
     pub marks: Vec<Mark>,
@@ -50,6 +51,7 @@ pub fn make(mut from: Material) -> Option<Report> {
         source: from.source,
         version: from.version,
         verdict,
+        slow: from.slow,
         since: "started_at",
         facts: vec![("fact_duration", duration(ended - started))],
         started_unix_ms: started,

@@ -10,6 +10,7 @@
 //! are what a diagnosis adds (its hypotheses, what helps). `page` makes the shell, the verdict and the tables, `data` what the charts are drawn from, and
 //! `assets/` draws them. A text that comes from outside goes through `clean`, a text of ours stands in `words`.
 
+mod causes;
 pub mod charts;
 mod data;
 pub mod grid;
@@ -18,6 +19,7 @@ mod make;
 mod page;
 pub mod phases;
 mod sizing;
+mod slow;
 pub mod track;
 pub(crate) mod words;
 
@@ -29,6 +31,7 @@ pub use make::{Material, make};
 pub use page::render;
 pub use phases::Spent;
 pub use sizing::Sizing;
+pub use slow::slow;
 pub use track::{Line, Track, Value};
 
 #[derive(Clone, Debug, Default)]
@@ -42,6 +45,8 @@ pub struct Report {
     pub source: String,
     pub version: String,
     pub verdict: Verdict,
+    /// Why it is slow, beside how it ended.
+    pub slow: Option<Slow>,
     /// How the first time is told, a text in `words` with `{time}`.
     pub since: &'static str,
     /// Said large under the verdict: a text in `words`, and its value.
@@ -96,6 +101,20 @@ pub struct Verdict {
     /// What, value, where it was read.
     pub evidence: Vec<[String; 3]>,
     pub followers: Vec<Follower>,
+}
+
+/// What `diagnose` found in a record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Slow {
+    /// A cause's id.
+    pub cause: &'static str,
+    pub sentence: String,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// How much of the end of the record was looked at.
+    pub looked_ms: i64,
+    /// What would help, the best first.
+    pub advice: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,8 @@
 //! Every text of the page itself, in English and in Korean. `{name}` is filled in. Sentences that others made, which are
 //! also what the terminal and the run's tags say, are in `korean`.
 
+use super::causes::CAUSES;
+
 /// Key, English, Korean.
 pub static WORDS: &[[&str; 3]] = &[
     [
@@ -24,6 +26,12 @@ pub static WORDS: &[[&str; 3]] = &[
     ["badge_cause", "main cause: {name}", "주원인: {name}"],
     ["badge_healthy", "healthy", "정상"],
     ["badge_cannot_tell", "can't tell", "판단 불가"],
+    ["slow_because", "Slow because", "느린 이유:"],
+    [
+        "slow_beside",
+        "main cause `{cause}`, confidence {confidence}, by the last {looked} of the record",
+        "주원인 `{cause}`, 신뢰도 {confidence}, 기록의 마지막 {looked} 기준",
+    ],
     ["started_at", "started {time}", "시작 {time}"],
     ["looked_from", "looked at from {time}", "관찰 시작 {time}"],
     ["job", "job {name}", "작업 {name}"],
@@ -251,7 +259,7 @@ pub static WORDS: &[[&str; 3]] = &[
 
 /// In English, filled in.
 pub fn english(key: &str, arguments: &[(&str, &str)]) -> String {
-    let text = WORDS.iter().find(|row| row[0] == key).map_or(key, |row| row[1]);
+    let text = WORDS.iter().chain(CAUSES).find(|row| row[0] == key).map_or(key, |row| row[1]);
     arguments.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
@@ -269,7 +277,7 @@ mod tests {
     #[test]
     fn each_key_is_there_once_and_both_languages_are_filled_in_alike() {
         let mut seen = BTreeSet::new();
-        for [key, english, korean] in WORDS {
+        for [key, english, korean] in WORDS.iter().chain(CAUSES) {
             assert!(seen.insert(key), "{key} twice");
             assert!(!english.is_empty() && !korean.is_empty(), "{key}");
             assert_eq!(holes(english), holes(korean), "{key}");

@@ -8,12 +8,12 @@ mod past;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rankscope_core::catalogue::FrameRef;
 use rankscope_core::diagnose::findings::{Diagnosis, Overhead};
-use rankscope_core::diagnose::observations::{Frame, Observations};
-use rankscope_core::diagnose::{cost, diagnose as judge, ladder};
+use rankscope_core::diagnose::observations::Observations;
+use rankscope_core::diagnose::{cost, ladder};
 
 use super::{advise, exit};
+use crate::diagnose::judge;
 use crate::printer;
 use deliver::Run;
 
@@ -51,12 +51,7 @@ pub fn diagnose(config: &Config) -> Result<u8, String> {
         Some(run) => past::look(config, run)?,
         None => live::look(config)?,
     };
-    let known = |frames: &[&Frame], share: f64| {
-        let frames: Vec<FrameRef> =
-            frames.iter().map(|f| FrameRef { function: &f.function, file: &f.file }).collect();
-        catalogue.remedies_for(&frames, Some(share))
-    };
-    let mut diagnosis = judge(&seen.observations, &known);
+    let mut diagnosis = judge(&seen.observations, &catalogue);
     diagnosis.overhead =
         Overhead { stack_rate_hz: diagnosis.overhead.stack_rate_hz, ..seen.overhead.clone() };
     let json = serde_json::to_string(&diagnosis).map_err(|e| e.to_string())?;

@@ -38,12 +38,13 @@ pub fn write(output: &Path, page: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Of a record where there is one, else of a run on the server.
+/// Of a record where there is one, else of a run on the server. `whole`: also what the training logged, and why it is
+/// slow.
 pub fn material(
     what: Option<&str>,
     store: Option<PathBuf>,
     tracking_uri: Option<&str>,
-    with_training: bool,
+    whole: bool,
 ) -> Result<Material, String> {
     let target = store::Target::to_read(store);
     let run_id = what.filter(|what| is_run_id(what) && !Path::new(what).exists());
@@ -51,13 +52,14 @@ pub fn material(
         None => store::find(what.map(Path::new), &target)?.1,
         Some(run_id) => match store::folder_of_run(&target, run_id) {
             Some(folder) => store::records_in(&folder),
-            None => return of_server(run_id, tracking_uri, with_training),
+            None => return of_server(run_id, tracking_uri, whole),
         },
     };
     let mut material = report::of_records(&files)?;
-    if !with_training {
+    if !whole {
         return Ok(material);
     }
+    report::look_why_slow(&mut material, &files);
     let run = files.iter().find_map(|file| Reader::open(file).ok()?.newest_run().ok()?);
     if let Some((server, run_id)) = run {
         add(&mut material, report::training_of(&server, &run_id, tracking_uri));
@@ -71,14 +73,14 @@ fn add(material: &mut Material, training: report::Training) {
     material.remarks.extend(training.remarks);
 }
 
-fn of_server(run_id: &str, tracking_uri: Option<&str>, with_training: bool) -> Result<Material, String> {
+fn of_server(run_id: &str, tracking_uri: Option<&str>, whole: bool) -> Result<Material, String> {
     let recorded = remote::read(run_id, tracking_uri)?;
     let settings = Settings::from_env(tracking_uri).map_err(|e| e.to_string())?;
     let settings = settings.ok_or(NO_SERVER)?;
     let mut client = Client::new(&settings).map_err(|e| e.to_string())?;
     let run = client.get_run(run_id).map_err(|e| e.to_string())?;
     let mut material = report::of_run(&mut client, &run, recorded)?;
-    if with_training {
+    if whole {
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         add(&mut material, report::of_client(&mut client, &run, until));
     }

@@ -8,6 +8,7 @@ use rankscope_core::reading::rank_of_name;
 
 use super::gaps::missing;
 use super::past::{Past, Span, observations};
+use super::recorded_stacks::Recorded;
 use crate::store::{PastValue, Reader, Record};
 
 const MOST_PHASES: usize = 20_000;
@@ -54,11 +55,17 @@ pub fn read(files: &[PathBuf], last_s: Option<f64>) -> Result<Observations, Stri
     }
     let known: Vec<Option<u32>> = ranks.iter().map(|rank| Some(*rank)).collect();
     let mut seen = observations(span, &known, &all);
+    let mut stacks = Recorded::default();
     for (reader, record) in &records {
+        stacks.add(reader, span, record.ranks().first().copied().unwrap_or(0)).map_err(say)?;
         let rank = record.ranks().first().and_then(|own| ranks.iter().position(|r| r == own));
         seen.marks.extend(phases(reader, span, rank).map_err(say)?);
     }
     seen.marks.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    seen.stacks = stacks.stacks(span);
+    if !seen.stacks.samples.is_empty() {
+        seen.missing.retain(|missing| missing.what != "stacks");
+    }
     if span.from_ms > begun_ms + 2 * span.step_ms as i64 {
         let words = format!(
             "only the last {:.0} s of the record were looked at",

@@ -42,7 +42,10 @@ impl Delivery {
         let Some(id) = self.targets.last().map(|target| target.run.id.clone()) else { return Ok(()) };
         self.client.set_timeout(left());
         let run = self.client.get_run(&id).map_err(|error| error.to_string())?;
-        let mut material = report::of_recorded(self.recorded(end, files)?)?;
+        let recorded = self.recorded(end, files)?;
+        let files: Vec<PathBuf> = recorded.iter().map(|(file, _)| file.clone()).collect();
+        let mut material = report::of_recorded(recorded)?;
+        report::look_why_slow(&mut material, &files);
         let training = report::of_client(&mut self.client, &run, until - LEAST_LEFT);
         material.run = training.run;
         material.training = training.metrics;

@@ -5,6 +5,7 @@ mod of_record;
 mod of_run;
 mod phases;
 mod provenance;
+mod slow;
 mod training;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use rankscope_core::postmortem::Recorded;
 use rankscope_core::report::{Band, Mark, Material, Rank, Spent, Track};
 
 pub use of_run::of_run;
+pub use slow::look as look_why_slow;
 pub use training::{Training, of_client, of_run as training_of};
 
 use crate::store::Reader;

@@ -32,6 +32,8 @@ use table::Table;
 /// A process that has not answered by then is left behind, with what was seen until then.
 const LAST_READING: Duration = Duration::from_millis(500);
 const THREAD: &str = "rankscope-stacks";
+/// Kind of the event in a record: a process that can't be read, and by which rule.
+pub const REFUSED: &str = "stacks_refused";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {

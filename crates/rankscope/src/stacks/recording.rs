@@ -8,7 +8,7 @@ use rankscope_core::diagnose::observations::{Refused, Stacks};
 use rankscope_core::sample::Process;
 
 use super::{Handle, Pace, Role, Sampler, Target};
-use crate::store::{StackCount, StackWindow};
+use crate::store::{OfThese, StackCount, StackWindow};
 
 pub struct Recording {
     handle: Handle,
@@ -75,13 +75,25 @@ impl Recording {
                 main: s.main,
                 frames: indices.iter().filter_map(|i| stacks.frames.get(*i as usize)).cloned().collect(),
                 n: 0,
-                gil: Some(0),
+                of_these: ALL_KNOWN,
             });
             row.n += 1;
-            row.gil = row.gil.zip(s.gil).map(|(sum, held)| sum + u64::from(held));
+            let of = &mut row.of_these;
+            count(&mut of.gil, s.gil);
+            count(&mut of.gil_elsewhere, s.gil_elsewhere);
+            count(&mut of.asleep, s.asleep);
+            count(&mut of.collecting, s.collecting);
         }
         rows.into_values().collect()
     }
+}
+
+/// Until one sample doesn't say it.
+const ALL_KNOWN: OfThese =
+    OfThese { gil: Some(0), gil_elsewhere: Some(0), asleep: Some(0), collecting: Some(0) };
+
+fn count(sum: &mut Option<u64>, said: Option<bool>) {
+    *sum = sum.zip(said).map(|(sum, yes)| sum + u64::from(yes));
 }
 
 /// A Python process below one of the same rank works for it; a launcher has another rank than those it starts, or none.

@@ -36,7 +36,7 @@ pub use mounts::is_on_local;
 pub use past::PastValue;
 pub use place::{Target, find, folder_name, folder_of_run, records_before, records_in, would_go_to};
 pub use reader::{Attempt, Reader, Record};
-pub use stacks::{StackCount, StackWindow};
+pub use stacks::{OfThese, StackCount, StackWindow};
 pub use tiers::{ROLLUP_MS, TICKS_KEPT_MS, Tier};
 pub use writer::{Place, Writer};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 /// `PRAGMA user_version` of the files written.
-pub const VERSION: i32 = 3;
+pub const VERSION: i32 = 4;
 
 /// `PRAGMA application_id`: "rksc".
 pub const APPLICATION_ID: i32 = 0x726b_7363;
@@ -70,6 +70,7 @@ CREATE TABLE stack_window (
 CREATE TABLE stack_count (
     stack_window_id INTEGER NOT NULL REFERENCES stack_window, pid INTEGER NOT NULL, thread TEXT NOT NULL,
     main INTEGER NOT NULL, stack_id INTEGER NOT NULL REFERENCES stack, rank INTEGER, n INTEGER NOT NULL, gil INTEGER,
+    gil_elsewhere INTEGER, asleep INTEGER, collecting INTEGER,
     PRIMARY KEY (stack_window_id, pid, thread, main, stack_id)) WITHOUT ROWID;
 ";
 
@@ -101,7 +102,7 @@ CREATE VIEW v_missing AS
     FROM missing m JOIN series s ON s.id = m.series_id;
 CREATE VIEW v_stack AS
     SELECT strftime('%Y-%m-%d %H:%M:%f', w.end_unix_ms / 1000.0, 'unixepoch') AS time_utc, c.rank, c.pid, c.thread,
-        c.main, c.n, c.gil, s.frames, w.start_unix_ms, w.end_unix_ms
+        c.main, c.n, c.gil, c.gil_elsewhere, c.asleep, c.collecting, s.frames, w.start_unix_ms, w.end_unix_ms
     FROM stack_count c JOIN stack_window w ON w.id = c.stack_window_id JOIN stack s ON s.id = c.stack_id;
 ";
 

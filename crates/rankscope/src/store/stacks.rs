@@ -33,8 +33,20 @@ pub struct StackCount {
     /// Leaf first.
     pub frames: Vec<Frame>,
     pub n: u64,
-    /// Of these with the GIL; `None`: not known.
+    pub of_these: OfThese,
+}
+
+/// How many of the samples of a stack were of a thread that …; `None`: not known of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OfThese {
+    /// Held the GIL.
     pub gil: Option<u64>,
+    /// Stood beside another one of its process that held it.
+    pub gil_elsewhere: Option<u64>,
+    /// Slept, by the kernel.
+    pub asleep: Option<u64>,
+    /// Collected garbage.
+    pub collecting: Option<u64>,
 }
 
 /// Which stacks the file has already.
@@ -61,8 +73,23 @@ impl StackIds {
         rows.sort_by_key(|row| std::cmp::Reverse((row.main, row.n)));
         for row in rows.into_iter().take(MAX_ROWS) {
             let Some(stack) = self.id(db, &row.frames)? else { continue };
-            db.prepare_cached("INSERT OR IGNORE INTO stack_count VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
-                .execute(params![id, row.pid, row.thread, row.main, stack, row.rank, row.n, row.gil])?;
+            let OfThese { gil, gil_elsewhere, asleep, collecting } = row.of_these;
+            db.prepare_cached(
+                "INSERT OR IGNORE INTO stack_count VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            )?
+            .execute(params![
+                id,
+                row.pid,
+                row.thread,
+                row.main,
+                stack,
+                row.rank,
+                row.n,
+                gil,
+                gil_elsewhere,
+                asleep,
+                collecting
+            ])?;
         }
         Ok(())
     }
@@ -85,10 +112,10 @@ impl StackIds {
 }
 
 impl Reader {
-    /// Windows that begin within these times, oldest first.
+    /// Windows that reach into this time, oldest first.
     pub fn stack_windows(&self, from_unix_ms: i64, to_unix_ms: i64) -> rusqlite::Result<Vec<StackWindow>> {
         let sql = "SELECT id, start_unix_ms, end_unix_ms, last_boottime_ns, samples FROM stack_window
-            WHERE start_unix_ms BETWEEN ?1 AND ?2 ORDER BY id";
+            WHERE end_unix_ms > ?1 AND start_unix_ms < ?2 ORDER BY id";
         let mut windows: Vec<(i64, StackWindow)> = self
             .conn
             .prepare(sql)?
@@ -103,8 +130,8 @@ impl Reader {
                 Ok((row.get(0)?, window))
             })?
             .collect::<rusqlite::Result<_>>()?;
-        let sql = "SELECT c.pid, c.rank, c.thread, c.main, s.frames, c.n, c.gil
-            FROM stack_count c JOIN stack s ON s.id = c.stack_id WHERE c.stack_window_id = ?1";
+        let sql = "SELECT c.pid, c.rank, c.thread, c.main, s.frames, c.n, c.gil, c.gil_elsewhere, c.asleep,
+            c.collecting FROM stack_count c JOIN stack s ON s.id = c.stack_id WHERE c.stack_window_id = ?1";
         let mut rows = self.conn.prepare(sql)?;
         for (id, window) in &mut windows {
             window.rows = rows
@@ -119,7 +146,12 @@ impl Reader {
                         main: row.get(3)?,
                         frames: frames.into_iter().map(frame).collect(),
                         n: row.get(5)?,
-                        gil: row.get(6)?,
+                        of_these: OfThese {
+                            gil: row.get(6)?,
+                            gil_elsewhere: row.get(7)?,
+                            asleep: row.get(8)?,
+                            collecting: row.get(9)?,
+                        },
                     })
                 })?
                 .collect::<rusqlite::Result<_>>()?;
@@ -142,7 +174,15 @@ mod tests {
     fn row(pid: u32, function: &str, n: u64) -> StackCount {
         let frame = Frame { function: function.to_owned(), file: "a \"b\".py".to_owned(), line: 7 };
         let thread = "MainThread".to_owned();
-        StackCount { pid, rank: Some(3), thread, main: true, frames: vec![frame], n, gil: None }
+        StackCount {
+            pid,
+            rank: Some(3),
+            thread,
+            main: true,
+            frames: vec![frame],
+            n,
+            of_these: OfThese { gil: Some(n), ..OfThese::default() },
+        }
     }
 
     fn database() -> (tempfile::TempDir, Database, Reader) {
@@ -165,7 +205,8 @@ mod tests {
         let windows = [window(10, vec![row(7, "f", 3), row(7, "g", 1)]), window(20, vec![row(7, "f", 2)])];
         write(&mut database, &windows);
         assert_eq!(reader.stack_windows(0, 100).unwrap(), windows);
-        assert_eq!(reader.stack_windows(15, 100).unwrap(), windows[1..]);
+        assert_eq!(reader.stack_windows(15, 20).unwrap(), windows[..1]);
+        assert_eq!(reader.stack_windows(20, 100).unwrap(), windows[1..]);
         let stacks: i64 = reader.conn.query_row("SELECT count(*) FROM stack", [], |r| r.get(0)).unwrap();
         assert_eq!(stacks, 2);
     }

@@ -214,6 +214,10 @@ pub const PAIRS: &[Pair] = &[
         "다른 랭크 {n}개의 기록은 여기에 없습니다. `rankscope report RUN_ID`는 MLflow 실행에서 가져옵니다",
     ],
     [
+        "why it is slow was not looked at, as there are more than {n:w} records; `rankscope diagnose --run DIR` does",
+        "기록이 {n}개를 넘어 느린 이유는 확인하지 않았습니다. `rankscope diagnose --run DIR`로 확인하세요",
+    ],
+    [
         "rank {rank:w} changed its phase more than {n:w} times: phases are not drawn",
         "랭크 {rank}의 단계가 {n}번 넘게 바뀌어 단계를 그리지 않습니다",
     ],

@@ -6,7 +6,7 @@ use crate::diagnose::phases::BUSY;
 use crate::ending::Reason;
 use crate::postmortem::{MARGIN, MARGIN_AFTER_KILL, clock, duration, size};
 use crate::report::sizing::Sizing;
-use crate::report::{Report, Tone, Verdict, phases};
+use crate::report::{Report, Slow, Tone, Verdict, phases};
 
 pub fn verdict(page: &mut String, report: &Report) {
     let told = &report.verdict;
@@ -27,12 +27,36 @@ pub fn verdict(page: &mut String, report: &Report) {
             said(&told.sentence)
         ),
     );
+    if let Some(told) = &report.slow {
+        slow(page, told);
+    }
     facts(page, report);
     if let Some(sizing) = report.sizing.first() {
         right_size(page, sizing);
     }
     more(page, told);
     page.push_str("</section>\n");
+}
+
+/// The sentences of a diagnosis are English ones.
+fn slow(page: &mut String, told: &Slow) {
+    let beside = [
+        ("cause", told.cause),
+        ("confidence", &percent(told.confidence)),
+        ("looked", &duration(told.looked_ms)),
+    ];
+    let advice: String = told.advice.iter().map(|advice| format!("<li>{}</li>", html(advice))).collect();
+    put(
+        page,
+        format_args!(
+            "<div id=\"slow\">\n<p class=\"because\"><strong>{}</strong> {}</p>\n<p class=\"note\">{}</p>\n\
+             <div lang=\"en\"><p>{}</p><ul>{advice}</ul></div>\n</div>\n",
+            text("slow_because", &[]),
+            text(&format!("cause_{}", told.cause), &[]),
+            text("slow_beside", &beside),
+            html(&told.sentence)
+        ),
+    );
 }
 
 fn facts(page: &mut String, report: &Report) {
