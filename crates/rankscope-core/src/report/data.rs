@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::{Value as Json, json};
 
+use super::causes::CAUSES;
 use super::korean::korean;
 use super::phases::shares;
 use super::track::{Line, Track, Value};
-use super::causes::CAUSES;
 use super::words::WORDS;
 use super::{Report, charts};
 use crate::clean::clean;

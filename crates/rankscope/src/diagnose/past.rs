@@ -31,10 +31,54 @@ pub struct Span {
     pub step_ms: f64,
 }
 
+impl Span {
+    fn length_ms(&self) -> f64 {
+        (self.until_ms - self.from_ms).max(1) as f64
+    }
+
+    fn slot_ms(&self) -> f64 {
+        self.step_ms.max(self.length_ms() / MOST_SLOTS as f64).max(1.0)
+    }
+
+    fn slots(&self) -> usize {
+        ((self.length_ms() / self.slot_ms()).ceil() as usize).max(1)
+    }
+
+    /// Of a point, which is of the time before it.
+    fn slot(&self, unix_ms: i64) -> usize {
+        let at = ((unix_ms - self.from_ms) as f64 - self.step_ms / 2.0).max(0.0);
+        ((at / self.slot_ms()) as usize).min(self.slots() - 1)
+    }
+}
+
+/// Points of one series as they come, oldest first: those of one slot are one, their mean.
+#[derive(Default)]
+pub struct Course {
+    points: Vec<(i64, f64)>,
+    of_last: f64,
+}
+
+impl Course {
+    pub fn add(&mut self, span: &Span, unix_ms: i64, value: f64) {
+        match self.points.last_mut().filter(|(last, _)| span.slot(*last) == span.slot(unix_ms)) {
+            Some((_, mean)) => {
+                self.of_last += 1.0;
+                *mean += (value - *mean) / self.of_last;
+            }
+            None => {
+                self.points.push((unix_ms, value));
+                self.of_last = 1.0;
+            }
+        }
+    }
+
+    pub fn points(self) -> Vec<(i64, f64)> {
+        self.points
+    }
+}
+
 pub fn observations(span: Span, ranks: &[Option<u32>], all: &[Past]) -> Observations {
-    let length_ms = (span.until_ms - span.from_ms).max(1) as f64;
-    let slot_ms = span.step_ms.max(length_ms / MOST_SLOTS as f64).max(1.0);
-    let slots = ((length_ms / slot_ms).ceil() as usize).max(1);
+    let (slot_ms, slots) = (span.slot_ms(), span.slots());
     let mut seen = Observations {
         started_unix_ms: span.from_ms,
         slot_seconds: slot_ms / 1000.0,
@@ -50,8 +94,9 @@ pub fn observations(span: Span, ranks: &[Option<u32>], all: &[Past]) -> Observat
         |(at, rank): (usize, &Rank)| Process { pid: rank.pid, rank: Some(at), ..Process::default() };
     seen.processes = seen.ranks.iter().enumerate().map(process).collect();
     for past in all {
-        for (slot, value) in means(&past.points, span, slot_ms, slots) {
-            place(&mut seen, past, slot, value);
+        let gpu = gpu_of(&past.series);
+        for (slot, value) in means(&past.points, span) {
+            place(&mut seen, (past, gpu), slot, value);
         }
     }
     owners(&mut seen, all);
@@ -70,23 +115,18 @@ pub fn observations(span: Span, ranks: &[Option<u32>], all: &[Past]) -> Observat
 }
 
 /// The mean of the points of each slot.
-fn means(points: &[(i64, f64)], span: Span, slot_ms: f64, slots: usize) -> Vec<(usize, f64)> {
-    let mut found: Vec<(usize, f64, u32)> = Vec::new();
+fn means(points: &[(i64, f64)], span: Span) -> Vec<(usize, f64)> {
+    let mut course = Course::default();
     for (unix_ms, value) in points.iter().filter(|(at, _)| *at > span.from_ms && *at <= span.until_ms) {
-        // A point is of the time before it.
-        let at = ((unix_ms - span.from_ms) as f64 - span.step_ms / 2.0).max(0.0);
-        let slot = ((at / slot_ms) as usize).min(slots - 1);
-        match found.last_mut() {
-            Some((last, sum, n)) if *last == slot => (*sum, *n) = (*sum + value, *n + 1),
-            _ => found.push((slot, *value, 1)),
-        }
+        course.add(&span, *unix_ms, *value);
     }
-    found.into_iter().map(|(slot, sum, n)| (slot, sum / f64::from(n))).collect()
+    course.points.into_iter().map(|(unix_ms, mean)| (span.slot(unix_ms), mean)).collect()
 }
 
-fn place(seen: &mut Observations, past: &Past, slot: usize, value: f64) {
+/// `gpu`: what `gpu_of` says of the series.
+fn place(seen: &mut Observations, (past, gpu): (&Past, Option<(&str, &str)>), slot: usize, value: f64) {
     let is = |named: &series::Series| named.name == past.series;
-    if let Some((label, name)) = gpu_of(&past.series) {
+    if let Some((label, name)) = gpu {
         let label = past.node.as_ref().map_or_else(|| label.to_owned(), |node| format!("{node}/{label}"));
         return of_gpu(seen, label, name, (slot, value));
     }

@@ -1,15 +1,15 @@
 //! Records of a job → observations: the last minutes tick by tick where they are kept, else the whole of it by windows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use rankscope_core::diagnose::observations::{Mark, Observations};
 use rankscope_core::reading::rank_of_name;
 
 use super::gaps::missing;
-use super::past::{Past, Span, observations};
+use super::past::{Course, Past, Span, observations};
 use super::recorded_stacks::Recorded;
-use crate::store::{PastValue, Reader, Record};
+use crate::store::{Reader, Record};
 
 const MOST_PHASES: usize = 20_000;
 /// With fewer ticks the windows say more.
@@ -90,15 +90,19 @@ fn of_record(
 ) -> rusqlite::Result<Vec<Past>> {
     let index = |rank: u32| ranks.iter().position(|r| *r == rank);
     let own = record.ranks().first().copied().and_then(index);
+    let mut courses: BTreeMap<i64, Course> = BTreeMap::new();
+    let between = (span.from_ms + 1, span.until_ms);
+    let add = |series: i64, unix_ms: i64, value: f64| {
+        courses.entry(series).or_default().add(&span, unix_ms, value);
+    };
+    match by_ticks {
+        true => reader.each_tick_value(between, add)?,
+        false => reader.each_window_mean(between, add)?,
+    }
     let mut all = Vec::new();
-    for series in reader.series_names()? {
-        let between = (span.from_ms, span.until_ms + 1);
-        let values = match by_ticks {
-            true => reader.ticks_between(&[&series], between)?,
-            false => reader.windows_between(&[&series], between)?,
-        };
+    for (id, series) in reader.series_ids()? {
+        let points = courses.remove(&id).unwrap_or_default().points();
         let (rank, name) = rank_of_name(&series);
-        let points = values.into_iter().map(|PastValue { unix_ms, value, .. }| (unix_ms, value)).collect();
         all.push(Past { rank: rank.and_then(index).or(own), node: None, series: name.to_owned(), points });
     }
     Ok(all)

@@ -8,8 +8,8 @@ use rankscope_core::report::{Material, slow};
 use crate::diagnose::{judge, recorded};
 
 const LOOKED_S: f64 = 600.0;
-/// Of more ranks all ticks of ten minutes would take longer than the rest of the page.
-const MOST_RECORDS: usize = 32;
+/// Of more ranks the samples of ten minutes would take longer to read than the rest of the page.
+const MOST_RECORDS: usize = 128;
 
 /// Adds nothing where it is not slow, or that can't be told.
 pub fn look(material: &mut Material, files: &[PathBuf]) {

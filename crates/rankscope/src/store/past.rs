@@ -56,12 +56,48 @@ impl Reader {
         Ok(begin)
     }
 
-    /// As they stand in the record, rank and label included.
-    pub fn series_names(&self) -> rusqlite::Result<Vec<String>> {
-        self.conn
-            .prepare_cached("SELECT name FROM series ORDER BY id")?
-            .query_map([], |row| row.get(0))?
-            .collect()
+    /// With their names as they stand in the record, rank and label included.
+    pub fn series_ids(&self) -> rusqlite::Result<Vec<(i64, String)>> {
+        let mut query = self.conn.prepare_cached("SELECT id, name FROM series ORDER BY id")?;
+        query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    }
+
+    /// Each value of the ticks of this time, its ends included, oldest first: (series, time, value).
+    pub fn each_tick_value(
+        &self,
+        unix_ms: (i64, i64),
+        add: impl FnMut(i64, i64, f64),
+    ) -> rusqlite::Result<()> {
+        let sql =
+            "SELECT v.series_id, t.unix_ms, v.value FROM tick t CROSS JOIN tick_value v ON v.tick_id = t.id
+            WHERE t.unix_ms BETWEEN ?1 AND ?2 ORDER BY t.id";
+        self.each(sql, unix_ms, add)
+    }
+
+    /// The same of the means of windows, whose time is their end.
+    pub fn each_window_mean(
+        &self,
+        unix_ms: (i64, i64),
+        add: impl FnMut(i64, i64, f64),
+    ) -> rusqlite::Result<()> {
+        let sql = "SELECT v.series_id, w.last_unix_ms, v.mean FROM window w
+            CROSS JOIN window_value v ON v.window_id = w.id
+            WHERE w.last_unix_ms BETWEEN ?1 AND ?2 ORDER BY w.id";
+        self.each(sql, unix_ms, add)
+    }
+
+    fn each(
+        &self,
+        sql: &str,
+        unix_ms: (i64, i64),
+        mut add: impl FnMut(i64, i64, f64),
+    ) -> rusqlite::Result<()> {
+        let mut query = self.conn.prepare_cached(sql)?;
+        let mut rows = query.query([unix_ms.0, unix_ms.1])?;
+        while let Some(row) = rows.next()? {
+            add(row.get(0)?, row.get(1)?, row.get(2)?);
+        }
+        Ok(())
     }
 
     /// Highest value of a series: the windows', which their roll-ups hold exactly and in a thousandth of the rows, and that
