@@ -16,10 +16,11 @@ REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO / "tests"))
 
 from heldout import table as heldout
+from kinds import table as kinds
 from targets import table as induced
 from targets.place import Place
 
-SUITES = {"targets": induced, "heldout": heldout}
+SUITES = {"targets": induced, "heldout": heldout, "kinds": kinds}
 
 
 @dataclass

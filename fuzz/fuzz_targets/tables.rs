@@ -1,10 +1,10 @@
-//! Tables of devices: /proc/net/dev, /proc/diskstats, io.stat, blkio.throttle.io_service_bytes; and which of them count.
+//! Tables of devices and counters: /proc/net/dev, /proc/<pid>/net/netstat, /proc/diskstats, io.stat, blkio.throttle.io_service_bytes; and which of them count.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use rankscope_core::disks::{self, BlockDevice};
 use rankscope_core::interfaces::{self, Interface, Netdev};
-use rankscope_core::parse::{block_io, diskstats, net_dev};
+use rankscope_core::parse::{block_io, diskstats, net_dev, snmp};
 
 fuzz_target!(|text: &[u8]| {
     let mut devices = Vec::new();
@@ -24,6 +24,9 @@ fuzz_target!(|text: &[u8]| {
     });
     let no_disk = |d: &BlockDevice| d.stacked || d.partition == Some(true) || d.name == "dm-0";
     assert!(all.iter().zip(disks::counted(&all)).all(|(d, counted)| !counted || !no_disk(d)));
+
+    let octets = snmp::value(text, "IpExt", "InOctets");
+    assert!(octets.is_none() || text.windows(6).any(|part| part == b"IpExt:"));
 
     let parsed = net_dev::parse(text);
     let names: Vec<String> = parsed.iter().map(|i| i.name.clone()).collect();

@@ -9,6 +9,7 @@ mod choose;
 mod facts;
 pub mod findings;
 pub mod flamegraph;
+pub mod generators;
 mod hypotheses;
 pub mod interpreter;
 pub mod observations;

@@ -189,6 +189,8 @@ pub struct Network {
     pub transmit: Series,
     /// MB/s of InfiniBand and RoCE.
     pub rdma: Series,
+    /// MB/s of IP that came in, of the loopback interface too (IpExt InOctets of /proc/<pid>/net/netstat).
+    pub ip_receive: Series,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -240,6 +242,8 @@ pub struct Stacks {
     pub refused: Vec<Refused>,
     /// Processes that were not read, as the budget had no room for them.
     pub left_out: u32,
+    /// Indices in `frames`: of main threads, those whose function is a generator, by its source.
+    pub generators: Vec<u32>,
     /// By which rule it can't be told in which function of a library a thread runs.
     pub native_refused: Option<String>,
 }

@@ -107,6 +107,8 @@ thresholds! {
     UNUSED_UTILIZATION = 2.0;
     /// MB of GPU memory that a driver and a display take without any job.
     UNUSED_MEMORY = 600.0;
+    /// MB/s over the network from which an event loop waits for what comes.
+    INCOMING = 1.0;
     /// Of the link's rate.
     TRANSFER = 0.7;
     /// Share of the window: so much of it a link that is full may rest, while the GPU computes.

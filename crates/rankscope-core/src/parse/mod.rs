@@ -13,6 +13,7 @@ pub mod node;
 pub mod pid;
 pub mod pressure;
 pub mod quantity;
+pub mod snmp;
 
 use std::fmt;
 

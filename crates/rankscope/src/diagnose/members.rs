@@ -18,6 +18,8 @@ use crate::{clock, probe};
 /// Pids that were found not to be of it are looked at anew, since pids are given out again.
 const FORGET_S: f64 = 10.0;
 const RESCAN_S: f64 = 1.0;
+/// Between two looks at a member, at most windows' usual length.
+const ROUND_S: f64 = 0.2;
 
 pub struct Members {
     looked: Looked,
@@ -176,14 +178,20 @@ impl Member {
             stopped: matches!(stat.state, 'T' | 't'),
             ..Process::default()
         };
+        // What a process of the window did before it was first seen counts as well, from the beginning of a slot on.
+        let born_s = seen.started_s.min(cx.clock.now_s() - ROUND_S);
+        let since = match seen.started_s >= 0.0 {
+            true => Rate::from_birth(born_s),
+            false => Rate::default(),
+        };
         Member {
             seen,
             stat: cx.keep(format!("/proc/{pid}/stat")),
             io: cx.keep(format!("/proc/{pid}/io")),
             threads: Threads::new(cx, pid),
-            cpu: Rate::default(),
-            faults: Rate::default(),
-            io_rates: [Rate::default(); 4],
+            cpu: since,
+            faults: since,
+            io_rates: [since; 4],
             io_denied: false,
             children_faults: stat.children_faults,
             waited: false,

@@ -3,7 +3,9 @@
 mod caches;
 mod context;
 mod gaps;
+mod generators;
 mod gpus;
+mod incoming;
 mod marking;
 mod members;
 mod mounts;

@@ -64,6 +64,11 @@ pub fn put(series: &mut Series, slot: usize, value: Option<f64>) {
 pub struct Rate(Option<(u64, f64)>);
 
 impl Rate {
+    /// Of a counter that began with 0.
+    pub fn from_birth(born_s: f64) -> Rate {
+        Rate(Some((0, born_s)))
+    }
+
     /// `None`: the first reading, none at all, or a counter that went back.
     pub fn next(&mut self, value: Option<u64>, at_s: f64) -> Option<f64> {
         let value = value?;
@@ -110,6 +115,7 @@ pub fn fill_up(seen: &mut Observations) {
         &mut w.receive,
         &mut w.transmit,
         &mut w.rdma,
+        &mut w.ip_receive,
     ];
     all.into_iter().for_each(fill);
 }

@@ -12,6 +12,7 @@ use rankscope_core::sample::Sample;
 
 use super::context::Context;
 use super::gpus::Gpus;
+use super::incoming::Incoming;
 use super::marking::Marking;
 use super::members::Members;
 use super::ranks::{self, Signs};
@@ -20,7 +21,7 @@ use super::sampling::Sampling;
 use super::slots::{Clock, Slots};
 use super::target::Looked;
 use super::variables::Variables;
-use super::{caches, gaps, mounts, slots, surroundings};
+use super::{caches, gaps, generators, mounts, slots, surroundings};
 use crate::ceiling::cpu_ceiling;
 use crate::clock;
 use crate::machine::Machine;
@@ -99,6 +100,7 @@ struct Window {
     members: Members,
     gpus: Gpus,
     reclaim: Option<Reclaim>,
+    incoming: Incoming,
     marking: Marking,
     stacks: Sampling,
     /// Of Python processes.
@@ -119,6 +121,7 @@ impl Window {
         let slots = Slots::of(request.length);
         let mut cx = Context::new(Machine::live(), Clock::start(), slots.count);
         let reclaim = Reclaim::new(&mut cx, sources.cgroups());
+        let incoming = Incoming::new(&mut cx, request.looked.anchor);
         let members = Members::new(&mut cx, request.looked.clone());
         Window {
             sources,
@@ -128,6 +131,7 @@ impl Window {
             members,
             gpus: Gpus::default(),
             reclaim,
+            incoming,
             marking: Marking::new(clock::boottime_ns()),
             stacks: Sampling::new(request.length, cx.clock.start_instant()),
             variables: HashMap::new(),
@@ -147,6 +151,7 @@ impl Window {
         }
         let alive: Vec<u32> = self.members.alive().map(|p| p.pid).collect();
         self.gpus.read(&self.cx.machine, slot, sample.gpus.all(), &alive);
+        self.incoming.read(&mut self.cx, slot, &mut self.seen.network);
         if let Some(reclaim) = &mut self.reclaim {
             reclaim.read(&mut self.cx, slot, &mut self.seen.container);
         }
@@ -229,6 +234,7 @@ impl Window {
         let places = self.places();
         let mut seen = self.seen;
         seen.stacks = stacks;
+        seen.stacks.generators = generators::find(&seen.stacks);
         seen.missing = gaps::of_surroundings(&self.readings);
         seen.missing.extend(gaps::of_stacks(&seen.stacks));
         seen.missing.extend(gaps::of_processes(&self.members, by_ticks));

@@ -104,6 +104,7 @@ impl Table {
         self.refused = seen.refused;
         (self.left_out, self.native_refused) = (seen.left_out, seen.native_refused);
         Stacks {
+            generators: Vec::new(),
             frames: seen.frames.list,
             stacks: seen.stacks.list,
             samples: seen.samples,

@@ -155,6 +155,10 @@ pub fn sleeps_in(thread: &Thread) -> Option<Doing> {
     [
         (&["hrtimer_nanosleep", "do_nanosleep", "clock_nanosleep"][..], Doing::Sleep),
         (DISK_WAITS, Doing::Disk),
+        // flock, lockf.
+        (&["locks_lock", "flock_lock", "fcntl_setlk", "posix_lock"], Doing::Lock),
+        // What another process on this machine sends.
+        (&["unix_stream", "unix_dgram"], Doing::Data),
         (SOCKET_WAITS, Doing::Socket),
         (&["pipe_read", "pipe_wait", "anon_pipe"], Doing::Data),
         (&["do_wait", "kernel_wait"], Doing::Child),
@@ -201,5 +205,4 @@ const DISK_WAITS: &[&str] = &[
     "ll_",
     "cxiWait",
 ];
-const SOCKET_WAITS: &[&str] =
-    &["sk_wait", "tcp_", "inet_csk", "skb_wait", "unix_stream", "wait_woken", "sock_"];
+const SOCKET_WAITS: &[&str] = &["sk_wait", "tcp_", "inet_csk", "skb_wait", "wait_woken", "sock_"];

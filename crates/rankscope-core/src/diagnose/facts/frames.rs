@@ -37,6 +37,11 @@ pub fn serves(frame: &Frame) -> bool {
     name(&frame.function) == "main" && stdlib(&frame.file).is_some_and(|module| own.contains(&module))
 }
 
+/// `<lambda>`, `<genexpr>` and the like.
+pub fn is_nameless(frame: &Frame) -> bool {
+    name(&frame.function).starts_with('<')
+}
+
 /// Frames of the interpreter at the leaf's end: (module, function).
 fn leaf_chain<'a>(stack: &'a [&Frame]) -> impl Iterator<Item = (&'a str, &'a str)> {
     stack.iter().map_while(|f| Some((stdlib(&f.file)?, name(&f.function))))
@@ -61,6 +66,10 @@ fn wait_of(module: &str, function: &str) -> Option<Wait> {
             "put" | "join" => Some(Wait::Lock),
             _ => None,
         },
+        // A lock that a manager keeps is asked for over a connection.
+        "multiprocessing/managers.py" if is(&["acquire", "__enter__", "wait", "wait_for", "join"]) => {
+            Some(Wait::Lock)
+        }
         "multiprocessing/connection.py" | "multiprocessing/pool.py" | "multiprocessing/managers.py"
             if is(&[
                 "wait",
@@ -216,6 +225,11 @@ mod tests {
         let communicate = frame("Popen.communicate", &lib("subprocess.py"));
         assert_eq!(wait(&[&select, &communicate, &own]), Some(Wait::Child));
         assert_eq!(wait(&[&select]), Some(Wait::Events));
+        let received = frame("Connection.recv", &lib("multiprocessing/connection.py"));
+        let asked = frame("BaseProxy._callmethod", &lib("multiprocessing/managers.py"));
+        let entered = frame("AcquirerProxy.__enter__", &lib("multiprocessing/managers.py"));
+        assert_eq!(wait(&[&received, &asked, &own]), Some(Wait::Data));
+        assert_eq!(wait(&[&received, &asked, &entered, &own]), Some(Wait::Lock));
     }
 
     #[test]

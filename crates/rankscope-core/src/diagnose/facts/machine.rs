@@ -26,8 +26,9 @@ pub struct Machine {
     /// Percent, of the node.
     pub iowait: Option<Measure>,
     pub node_cpu: Option<Measure>,
-    /// MB/s, receive.
+    /// MB/s, receive; and with the loopback interface.
     pub receive: Option<Measure>,
+    pub ip_receive: Option<Measure>,
     /// Share of the lost time in which a compiler of the system ran.
     pub compilers: Measure,
     pub compiler_names: Vec<String>,
@@ -66,6 +67,7 @@ impl Machine {
             iowait: weighted(&seen.node.iowait, weight),
             node_cpu: weighted(&seen.node.cpu, weight),
             receive: weighted(&seen.network.receive, weight),
+            ip_receive: weighted(&seen.network.ip_receive, weight),
             compilers,
             compiler_names,
             came_and_went: seen.processes.iter().filter(live).count(),

@@ -4,6 +4,7 @@ mod balance;
 pub mod doing;
 pub mod frames;
 pub mod helpers;
+mod iterators;
 pub mod machine;
 pub mod rank;
 pub mod shares;

@@ -7,6 +7,7 @@ use super::balance;
 use super::doing::{self, Doing, Os, of_slot, sleeps_in};
 use super::frames;
 use super::helpers::{self, Helpers};
+use super::iterators;
 use super::shares::Shares;
 use super::stacks::{self, Sampled};
 use super::workers::{self, Group};
@@ -64,6 +65,7 @@ fn of<'a>(
     let main =
         process.and_then(|p| p.seen_threads.iter().find(|t| t.tid == p.pid).or(p.seen_threads.first()));
     let mut sampled = stacks::of_main(seen, rank.pid, main, grid);
+    iterators::mark(seen, &mut sampled);
     if let Some(main) = main {
         balance::balance(&mut sampled, main, &weight);
     }

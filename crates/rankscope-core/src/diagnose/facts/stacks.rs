@@ -20,6 +20,8 @@ pub struct Sampled<'a> {
     pub native: Option<&'a Frame>,
     /// The kernel said whether it slept at that moment.
     pub state_known: bool,
+    /// Inside an iterator of the program.
+    pub iterates: bool,
 }
 
 /// Main-thread samples of one process in the window.
@@ -39,6 +41,7 @@ pub fn of_main<'a>(seen: &'a Observations, pid: u32, main: Option<&Thread>, grid
             doing,
             native,
             state_known: sample.asleep.is_some(),
+            iterates: false,
         })
     });
     sampled.collect()

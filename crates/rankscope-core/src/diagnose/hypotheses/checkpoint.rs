@@ -2,6 +2,8 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
+use super::super::facts::rank::RankFacts;
+use super::super::observations::Process;
 use super::super::series::{Measure, at, average};
 use super::super::thresholds as t;
 use super::case::{Case, Holds, percent};
@@ -77,8 +79,12 @@ struct Written {
 fn written(facts: &Facts) -> Option<Written> {
     let rank = facts.rank()?;
     let process = rank.process?;
-    let rate = |slot: usize| at(&process.written, slot).unwrap_or(0.0);
-    let waits = |slot: usize| process.seen_threads.iter().any(|t| t.state.get(slot) == Some(&Some('D')));
+    let writers: Vec<&Process> = std::iter::once(process).chain(helpers_that_end(rank)).collect();
+    let rate = |slot: usize| writers.iter().map(|writer| puts_out(writer, slot)).sum::<f64>();
+    let waits = |slot: usize| {
+        let mut threads = writers.iter().flat_map(|writer| &writer.seen_threads);
+        threads.any(|t| t.state.get(slot) == Some(&Some('D')))
+    };
     average((0..facts.grid.slots).filter_map(|s| Some((1.0, at(&process.written, s)?))))?;
     let all: f64 = (0..facts.grid.slots).map(|slot| rate(slot) * facts.grid.seconds).sum();
     let (mut inside, mut megabytes, mut slots) = (vec![false; facts.grid.slots], 0.0, 0);
@@ -103,6 +109,18 @@ fn written(facts: &Facts) -> Option<Written> {
         seconds: slots as f64 * facts.grid.seconds,
         concentrated: if all > 0.0 { megabytes / all } else { 0.0 },
     })
+}
+
+/// Started for a moment, as to write something: a loader's workers are there throughout.
+fn helpers_that_end<'a>(rank: &'a RankFacts) -> impl Iterator<Item = &'a Process> {
+    let members = rank.workers.iter().flat_map(|group| &group.members).copied();
+    members.filter(|process| process.started_s >= 0.0 && process.ended_s.is_some())
+}
+
+/// MB/s by calls; through a mapping only storage sees it, when pages get dirty.
+fn puts_out(process: &Process, slot: usize) -> f64 {
+    let by_calls = at(&process.written, slot).unwrap_or(0.0);
+    by_calls.max(at(&process.storage_written, slot).unwrap_or(0.0))
 }
 
 /// Other ranks wait in a collective.

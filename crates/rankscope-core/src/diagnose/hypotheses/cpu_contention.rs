@@ -2,14 +2,19 @@
 
 use super::super::facts::Facts;
 use super::super::thresholds as t;
-use super::case::{Case, percent};
+use super::case::{Case, either, percent};
 use super::starved;
 
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("cpu_contention", facts);
     let starving = starved::by_whom(facts);
     let delay = case.at_least("threads.runnable_without_a_cpu_share", starving.map(|s| s.delay), t::STARVED);
-    let fits = case.below("job.cpu_demand_share_of_limit", facts.machine.demand_of_limit(), 1.0);
+    // A thread that waits for a CPU wants it all that time, also where it needs little. What the job could not use up
+    // while it wanted more, others had.
+    let fits = either(
+        case.below("job.cpu_demand_share_of_limit", facts.machine.demand_of_limit(), 1.0),
+        case.below("container.cpu_share_of_limit", facts.machine.cpu_of_limit(), t::CPU_FULL),
+    );
     let quota = match facts.machine.throttled {
         None => Some(true),
         measured => case.below("container.throttled_periods_percentage", measured, t::THROTTLED),

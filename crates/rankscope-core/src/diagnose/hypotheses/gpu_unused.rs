@@ -1,7 +1,7 @@
 //! A GPU is there, and the job doesn't compute on it.
 
 use super::super::facts::Facts;
-use super::super::observations::Gpu;
+use super::super::observations::{Gpu, GpuProcess};
 use super::super::series::{Measure, at, average, quantile, values};
 use super::super::thresholds as t;
 use super::case::Case;
@@ -30,6 +30,9 @@ pub fn judge(facts: &Facts) -> Case {
     case.reason = match (unused.len(), used) {
         (0, Some(used)) => format!("the GPU is used, {:.0} % on average", used.value),
         (0, None) => "nobody can tell whether the GPU is used".into(),
+        (n, _) if n == all && unused.iter().any(|g| g.processes.iter().any(|p| p.ours == Some(true))) => {
+            "the job opened the GPU and computes nothing on it".into()
+        }
         (n, _) if n == all => "no process of the job uses the GPU".into(),
         _ => format!("GPU {} has no process of the job and does nothing", labels.join(", ")),
     };
@@ -49,11 +52,13 @@ pub fn judge(facts: &Facts) -> Case {
     case
 }
 
-/// Idle throughout, without a process of ours, and with no more memory than a driver and a display take.
+/// Idle throughout, without a process of ours that has more than a context, and with no more memory than a driver and a display take.
 fn is_unused(facts: &Facts, index: usize) -> bool {
     let (gpu, time) = (&facts.seen.gpus[index], &facts.gpus[index]);
     let idle = time.lost_mean().is_some_and(|lost| (1.0 - lost.value) * 100.0 < t::UNUSED_UTILIZATION);
-    let ours = gpu.processes.iter().any(|p| p.ours == Some(true) && !p.graphics);
+    // One that only opened the GPU holds what the driver needs for that.
+    let opened = |p: &GpuProcess| p.memory.is_some_and(|mb| f64::from(mb) < t::UNUSED_MEMORY);
+    let ours = gpu.processes.iter().any(|p| p.ours == Some(true) && !p.graphics && !opened(p));
     let whose = gpu.processes.iter().any(|p| p.ours.is_none() && !p.graphics);
     let memory = quantile(values(&gpu.memory).collect(), 0.9);
     let held = memory.is_some_and(|mb| mb >= t::UNUSED_MEMORY);

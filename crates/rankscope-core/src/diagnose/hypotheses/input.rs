@@ -3,24 +3,28 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
+use super::super::facts::rank::RankFacts;
 use super::super::facts::workers::Group;
 use super::super::series::Measure;
 use super::super::thresholds as t;
-use super::case::{Case, percent};
+use super::case::Case;
+use super::preparers::{self, Preparers};
 
 /// Share of the lost time in which the main thread waited for data. Without stacks it is concluded: a main thread that
 /// sleeps while its workers are saturated waits for them.
 pub fn wait(facts: &Facts) -> Option<Measure> {
     let rank = facts.rank()?;
     if rank.doing.by_stacks {
+        let preparers = preparers::of(rank).filter(Preparers::saturated);
         // A semaphore or a lock of shared memory is a native wait, or a lock's, and hands data over too.
-        let saturated =
-            rank.active_workers().and_then(|w| w.busy()).is_some_and(|b| b.value >= t::WORKER_BUSY);
-        let handed = |data: f64| {
-            let other = rank.doing.of(&[Doing::Lock, Doing::NativeWait]);
-            data + rank.beyond_the_gpus_work(other, data)
+        let by_workers = preparers.as_ref().is_some_and(|p| p.kind == "worker");
+        let handed = |data: f64| match by_workers {
+            true => rank.beyond_the_gpus_work(rank.doing.of(&[Doing::Lock, Doing::NativeWait]), data),
+            false => 0.0,
         };
-        return rank.share(&[Doing::Data]).map(|m| m.map(|data| if saturated { handed(data) } else { data }));
+        // An event loop, or one that looks again and again whether there is something.
+        let polled = if is_fed(facts, rank) { rank.doing.of(&[Doing::Events, Doing::Sleep]) } else { 0.0 };
+        return rank.share(&[Doing::Data]).map(|m| m.map(|data| data + handed(data) + polled));
     }
     let asleep = rank.share(&[Doing::Data, Doing::Unknown])?;
     let on_cpu = rank.doing.of(&[Doing::OnCpu, Doing::Starved, Doing::Disk]);
@@ -32,6 +36,13 @@ pub fn wait(facts: &Facts) -> Option<Measure> {
     } else {
         None
     }
+}
+
+/// Somebody of the rank's own who prepares data is busy throughout, or waits for storage or the network.
+pub fn is_fed(facts: &Facts, rank: &RankFacts) -> bool {
+    let fetching = feeders(facts, &[Doing::Disk, Doing::Socket]);
+    preparers::of(rank).is_some_and(|p| p.saturated())
+        || fetching.is_some_and(|f| f.share.value >= t::WORKER_BUSY)
 }
 
 pub fn wait_share(facts: &Facts) -> f64 {
@@ -82,26 +93,20 @@ pub fn needed_spare(facts: &Facts) -> f64 {
 pub fn busy_workers(case: &mut Case, facts: &Facts) -> [Option<bool>; 2] {
     let waits = case.at_least("main_thread.waits_for_data_share", wait(facts), t::SECOND_SHARE);
     let rank = facts.rank();
-    let busy = rank.and_then(|r| r.active_workers()).and_then(|w| w.busy());
+    let preparers = rank.and_then(preparers::of);
+    let kind = preparers.as_ref().map_or("worker", |p| p.kind);
     let nobody = rank.is_some_and(|r| r.workers.is_empty());
+    let busy = preparers.map(|p| p.busy);
     let busy = busy.or(nobody.then_some(Measure { value: 0.0, samples: facts.grid.slots as u64 }));
-    [waits, case.at_least("workers.busy_share", busy, t::WORKER_BUSY)]
+    [waits, case.at_least(&format!("{kind}s.busy_share"), busy, t::WORKER_BUSY)]
 }
 
-/// `8 workers, each 95 % busy`.
 pub fn words(facts: &Facts) -> String {
     let Some(rank) = facts.rank() else { return "no process is known".into() };
-    let Some(group) = rank.active_workers() else { return "there are no workers".into() };
-    let n = group.members.len();
-    let each = if n == 1 { "one worker".to_owned() } else { format!("{n} workers, each") };
-    let (busy, disk) = work(group);
-    let disk = if disk >= 0.05 { format!(", {} waiting for storage", percent(disk)) } else { String::new() };
-    format!("{each} {} busy{disk}", percent(busy))
+    preparers::of(rank).map_or_else(|| "there are no workers".into(), |preparers| preparers.words())
 }
 
 /// What the wait for busy workers explains: the part of their work that is CPU.
 pub fn cpu_part(facts: &Facts) -> f64 {
-    let parts = facts.rank().and_then(|r| r.active_workers()).map(work);
-    let (cpu, disk) = parts.unwrap_or((1.0, 0.0));
-    wait_share(facts) * if cpu + disk > 0.0 { cpu / (cpu + disk) } else { 0.0 }
+    wait_share(facts) * facts.rank().and_then(preparers::of).map_or(1.0, |p| p.cpu_part())
 }

@@ -2,10 +2,10 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
-use super::super::facts::frames;
 use super::super::series::{Measure, average, weighted};
 use super::super::thresholds as t;
 use super::case::{Case, either, percent};
+use super::preparers;
 
 const ON_CPU: &[Doing] = &[Doing::Python, Doing::Native, Doing::OnCpu, Doing::Collect];
 
@@ -20,7 +20,8 @@ pub fn judge(facts: &Facts) -> Case {
     let none = case.below("workers.count", Some(Measure { value: workers as f64, samples: 1 }), 1.0);
     let works = rank.share(ON_CPU);
     // A thread that prepares batches for the main thread is the same process.
-    let handed = rank.share(&[Doing::Data]).filter(|_| another_thread_works(facts));
+    let helped = preparers::of(rank).is_some_and(|p| p.kind == "thread" && p.saturated());
+    let handed = rank.share(&[Doing::Data]).filter(|_| !helped && another_thread_works(facts));
     let share = works.map_or(0.0, |m| m.value).max(handed.map_or(0.0, |m| m.value));
     let samples = works.or(handed).map_or(0, |m| m.samples);
     let loads = case.at_least(
@@ -72,13 +73,13 @@ fn another_thread_works(facts: &Facts) -> bool {
     busiest >= t::ON_CPU
 }
 
-/// Of the time on a CPU: inside the language's iterator protocol.
+/// Of the time on a CPU: inside an iterator or a generator.
 fn iterating(facts: &Facts) -> Option<Measure> {
     let rank = facts.rank().filter(|r| r.doing.by_stacks)?;
     average(
         rank.sampled
             .iter()
             .filter(|s| ON_CPU.contains(&s.doing))
-            .map(|s| (s.counts(&rank.weight), if frames::iterates(&s.frames) { 1.0 } else { 0.0 })),
+            .map(|s| (s.counts(&rank.weight), if s.iterates { 1.0 } else { 0.0 })),
     )
 }

@@ -26,7 +26,8 @@ pub fn judge(facts: &Facts) -> Case {
     case.reason = match births.len() {
         0 => "no worker was started in the window".into(),
         n => format!(
-            "{members} workers were started {n} times in {:.0} s; {} of the lost time went by until they delivered",
+            "{members} worker{} started {n} times in {:.0} s; {} of the lost time went by until they delivered",
+            if members == 1 { " was" } else { "s were" },
             facts.window(),
             percent(case.share)
         ),

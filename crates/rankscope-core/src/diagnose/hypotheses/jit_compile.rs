@@ -75,7 +75,7 @@ fn until_last_write(facts: &Facts) -> Option<Measure> {
     let split = ((last / facts.grid.seconds).max(0.0) as usize + 1).min(facts.grid.slots);
     let on_cpu: Vec<(usize, f64)> = if rank.doing.by_stacks {
         // An iterator that makes its next element prepares data.
-        let compiles = |s: &Sampled| ON_CPU.contains(&s.doing) && !frames::iterates(&s.frames);
+        let compiles = |s: &Sampled| ON_CPU.contains(&s.doing) && !s.iterates;
         let ran = |s: &Sampled| if compiles(s) { 1.0 } else { 0.0 };
         rank.sampled.iter().map(|s| (s.slot, s.factor * ran(s))).collect()
     } else {

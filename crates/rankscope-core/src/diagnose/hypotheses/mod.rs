@@ -25,6 +25,7 @@ mod main_thread_native;
 mod main_thread_python;
 mod memory_reclaim;
 mod network_input_wait;
+mod preparers;
 mod process_idle;
 mod ranks;
 mod startup_import;
@@ -104,7 +105,11 @@ pub const EXPLAINS: &[(&str, f64, &[&str])] = &[
     ("cpu_contention", t::EXPLAINS, INPUT),
     ("cpu_contention", t::EXPLAINS, MAIN),
     ("cpu_contention", t::EXPLAINS, &["lock_wait", "frequent_sync"]),
-    ("checkpoint", t::EXPLAINS, &["storage_wait", "straggler", "collective_wait"]),
+    (
+        "checkpoint",
+        t::EXPLAINS,
+        &["storage_wait", "straggler", "collective_wait", "input_worker_restart", "lock_wait"],
+    ),
     ("checkpoint", t::EXPLAINS_APART, MAIN),
     ("storage_wait", t::EXPLAINS, &["straggler", "network_input_wait"]),
     ("network_input_wait", t::EXPLAINS, INPUT),
@@ -119,7 +124,7 @@ pub const EXPLAINS: &[(&str, f64, &[&str])] = &[
     ("input_in_main_process", t::EXPLAINS, MAIN),
     ("input_in_main_process", t::EXPLAINS, &["frequent_sync"]),
     // What stands between two steps delays the launch of the next.
-    ("garbage_collection", t::EXPLAINS, &["launch_bound", "frequent_sync"]),
+    ("garbage_collection", t::EXPLAINS, &["launch_bound", "frequent_sync", "gil_contention"]),
     ("launch_bound", t::EXPLAINS, MAIN),
     ("frequent_sync", t::EXPLAINS, &["main_thread_native"]),
     ("gpu_clock_limited", t::EXPLAINS, &["straggler", "collective_wait"]),

@@ -10,7 +10,11 @@ use super::input;
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("network_input_wait", facts);
     let rank = facts.rank();
-    let main = rank.and_then(|r| r.share(&[Doing::Socket]));
+    // An event loop waits for whatever comes; where nobody of the rank's own works for it and much comes in, for that.
+    let incoming = facts.machine.ip_receive.filter(|m| m.value >= t::INCOMING);
+    let loops = incoming.is_some() && rank.is_some_and(|r| !input::is_fed(facts, r));
+    let kinds: &[Doing] = if loops { &[Doing::Socket, Doing::Events] } else { &[Doing::Socket] };
+    let main = rank.and_then(|r| r.share(kinds));
     let feeders = input::feeders(facts, &[Doing::Socket]);
     let workers = feeders.as_ref().map(|f| f.share);
     // Workers stand for the time in which the main thread waits for them.
@@ -20,12 +24,16 @@ pub fn judge(facts: &Facts) -> Case {
         .as_ref()
         .and_then(|f| case.at_least(&format!("{}.wait_in_sockets_share", f.kind), through, t::MAIN_SHARE));
     case.all(&[if workers.is_some() { either(by_main, by_workers) } else { by_main }]);
-    if let Some(receive) = facts.machine.receive {
-        case.at_least("network.receive_megabytes_per_second", Some(receive), 1.0);
+    let (receive, name) = match facts.machine.receive.filter(|m| m.value >= t::INCOMING) {
+        Some(receive) => (Some(receive), "network.receive_megabytes_per_second"),
+        None => (facts.machine.ip_receive, "network.ip_receive_megabytes_per_second"),
+    };
+    if receive.is_some() {
+        case.at_least(name, receive, t::INCOMING);
     }
     let value = |m: Option<Measure>| m.map_or(0.0, |m| m.value);
     case.explains(value(main).max(value(through)), facts);
-    let rate = facts.machine.receive.map(|m| format!(", {:.1} MB/s came in", m.value)).unwrap_or_default();
+    let rate = receive.map(|m| format!(", {:.1} MB/s came in", m.value)).unwrap_or_default();
     let who = match feeders {
         Some(f) if value(through) > value(main) => format!("{} {}", f.number, f.kind),
         _ => "the main thread".into(),
