@@ -65,6 +65,8 @@ thresholds! {
     SPARE_CORES = 0.6;
     /// Of the CPU limit: from here on nothing is left.
     CPU_FULL = 0.85;
+    /// Of the CPU limit: a job that wants CPUs and has less of them is starved by others, whatever it wants.
+    TAKEN = 0.5;
     /// Percent of the periods throttled.
     THROTTLED = 10.0;
     /// Demand for CPU ÷ limit from which threads stand in each other's way.

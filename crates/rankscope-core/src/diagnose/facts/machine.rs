@@ -153,10 +153,14 @@ const COMPILERS: &[&str] = &[
     "llc",
 ];
 
+pub fn compiles(process: &Process) -> bool {
+    COMPILERS.contains(&process.name.as_str())
+}
+
 fn compilers(seen: &Observations, weight: &[f64]) -> (Measure, Vec<String>) {
     let mut names = Vec::new();
     let mut at_work = vec![false; weight.len()];
-    for process in seen.processes.iter().filter(|p| COMPILERS.contains(&p.name.as_str())) {
+    for process in seen.processes.iter().filter(|p| compiles(p)) {
         if !names.contains(&process.name) {
             names.push(process.name.clone());
         }

@@ -6,6 +6,7 @@ use super::super::series::{Measure, at, average};
 use super::super::thresholds as t;
 use super::doing::{Doing, Os, of_slot, sleeps_in};
 use super::frames;
+use super::machine;
 use super::shares::Shares;
 
 /// Born within so many seconds of the one before: one loader's.
@@ -38,29 +39,37 @@ impl Group<'_> {
     }
 }
 
-/// The rank's own Python descendants that are no ranks themselves.
+/// The rank's own Python descendants that are no ranks themselves, and other programs that work for it throughout: those
+/// that unpack, decode or fetch into a pipe.
 pub fn of<'a>(seen: &'a Observations, index: usize, rank: u32, weight: &[f64], grid: Grid) -> Vec<Group<'a>> {
     let is_rank = |p: &Process| seen.ranks.iter().any(|r| r.pid == p.pid);
     let mut children: Vec<&Process> = seen
         .processes
         .iter()
-        .filter(|p| p.python && !is_rank(p) && (p.parent == rank || p.rank == Some(index)))
+        .filter(|p| !is_rank(p) && (p.parent == rank || p.rank == Some(index)))
+        .filter(|p| p.python || !machine::compiles(p))
         .filter(|p| !serves_the_library(seen, p.pid))
         .collect();
     children.sort_by(|a, b| {
         a.parent.cmp(&b.parent).then(a.started_s.total_cmp(&b.started_s)).then(a.pid.cmp(&b.pid))
     });
     let mut groups: Vec<Vec<&Process>> = Vec::new();
+    let own = |group: &[&Process]| group.iter().all(|p| p.python);
     for child in children {
         let together = |last: &&Process| {
-            last.parent == child.parent && (child.started_s - last.started_s).abs() <= TOGETHER_S
+            last.parent == child.parent
+                && last.python == child.python
+                && (child.started_s - last.started_s).abs() <= TOGETHER_S
         };
         match groups.last_mut().filter(|group| group.last().is_some_and(together)) {
             Some(group) => group.push(child),
             None => groups.push(vec![child]),
         }
     }
-    groups.into_iter().map(|members| measured(members, weight, grid)).collect()
+    let measured = groups.into_iter().map(|members| (own(&members), measured(members, weight, grid)));
+    let counts =
+        |(own, group): &(bool, Group)| *own || group.activity() >= t::ON_CPU * group.members.len() as f64;
+    measured.filter(counts).map(|(_, group)| group).collect()
 }
 
 /// A process of multiprocessing's own, which looks after names and forks: its stacks begin in the library.

@@ -9,11 +9,11 @@ pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("cpu_contention", facts);
     let starving = starved::by_whom(facts);
     let delay = case.at_least("threads.runnable_without_a_cpu_share", starving.map(|s| s.delay), t::STARVED);
-    // A thread that waits for a CPU wants it all that time, also where it needs little. What the job could not use up
-    // while it wanted more, others had.
+    // A thread that waits for a CPU wants it all that time, also where it needs little. Where the job wants more than it
+    // has, and has not even half of what it may use, others have that.
     let fits = either(
         case.below("job.cpu_demand_share_of_limit", facts.machine.demand_of_limit(), 1.0),
-        case.below("container.cpu_share_of_limit", facts.machine.cpu_of_limit(), t::CPU_FULL),
+        case.below("container.cpu_share_of_limit", facts.machine.cpu_of_limit(), t::TAKEN),
     );
     let quota = match facts.machine.throttled {
         None => Some(true),

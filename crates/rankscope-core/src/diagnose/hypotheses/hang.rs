@@ -7,7 +7,7 @@ use super::super::facts::doing::Doing;
 use super::super::facts::frames;
 use super::super::facts::rank::RankFacts;
 use super::super::observations::Gpu;
-use super::super::series::{Measure, average, quantile, values};
+use super::super::series::{Measure, average, mean, quantile, values};
 use super::super::thresholds as t;
 use super::case::Case;
 
@@ -83,6 +83,11 @@ fn frozen(facts: &Facts) -> Option<Frozen> {
     if in_company && !facts.seen.gpus.is_empty() && facts.seen.gpus.iter().all(spins) {
         return Some(Frozen::Spinning);
     }
+    // One that never came to the collective stands elsewhere, and its GPU does nothing.
+    let waits = |r: &RankFacts| !r.gpus.is_empty() && r.gpus.iter().all(|&g| spins(&facts.seen.gpus[g]));
+    if facts.ranks.iter().any(waits) && facts.ranks.iter().all(|r| waits(r) || sleeps(r)) {
+        return Some(Frozen::Spinning);
+    }
     // A GPU that works is what a main thread that sleeps waits for.
     let idle = facts.ranks.iter().all(|r| r.lost.map_or(r.gpus.is_empty(), |lost| lost.value >= t::ALL_LOST));
     let asleep = idle
@@ -90,8 +95,19 @@ fn frozen(facts: &Facts) -> Option<Frozen> {
             .machine
             .cpu_all
             .is_some_and(|c| c.value < t::ASLEEP_CORES.max(0.02 * facts.ranks.len() as f64));
-    let chosen = |r: &RankFacts| r.by_choice() + r.doing.of(&[Doing::Disk]) > 0.5;
     (asleep && !facts.ranks.is_empty() && !facts.ranks.iter().any(chosen)).then_some(Frozen::Asleep)
+}
+
+/// By the main thread's own choice, or for a file system.
+fn chosen(rank: &RankFacts) -> bool {
+    rank.by_choice() + rank.doing.of(&[Doing::Disk]) > 0.5
+}
+
+/// Without GPU and CPU, and not by choice.
+fn sleeps(rank: &RankFacts) -> bool {
+    let idle = rank.lost.is_some_and(|lost| lost.value >= t::ALL_LOST);
+    let cpu = rank.process.and_then(|process| mean(&process.cpu));
+    idle && cpu.is_some_and(|cpu| cpu.value < t::ASLEEP_CORES) && !chosen(rank)
 }
 
 /// A kernel that waits for another rank: every reading shows full utilisation, at one low power, with memory at rest. One

@@ -21,7 +21,7 @@ pub fn judge(facts: &Facts) -> Case {
     let works = rank.share(ON_CPU);
     // A thread that prepares batches for the main thread is the same process.
     let helped = preparers::of(rank).is_some_and(|p| p.kind == "thread" && p.saturated());
-    let handed = rank.share(&[Doing::Data]).filter(|_| !helped && another_thread_works(facts));
+    let handed = rank.share(&[Doing::Data]).filter(|_| !helped && other_threads_work(facts));
     let share = works.map_or(0.0, |m| m.value).max(handed.map_or(0.0, |m| m.value));
     let samples = works.or(handed).map_or(0, |m| m.samples);
     let loads = case.at_least(
@@ -60,17 +60,15 @@ pub fn judge(facts: &Facts) -> Case {
     case
 }
 
-fn another_thread_works(facts: &Facts) -> bool {
+fn other_threads_work(facts: &Facts) -> bool {
     let Some(rank) = facts.rank() else { return false };
     let others = rank
         .process
         .into_iter()
         .flat_map(|p| p.seen_threads.iter().filter(|t| Some(t.tid) != rank.main.map(|m| m.tid)));
-    let busiest = others
-        .filter_map(|thread| weighted(&thread.on_cpu, &rank.weight))
-        .map(|m| m.value)
-        .fold(0.0, f64::max);
-    busiest >= t::ON_CPU
+    // Several share what the interpreter's lock leaves them.
+    let all: f64 = others.filter_map(|thread| weighted(&thread.on_cpu, &rank.weight)).map(|m| m.value).sum();
+    all >= t::ON_CPU
 }
 
 /// Of the time on a CPU: inside an iterator or a generator.
