@@ -1,4 +1,4 @@
-"""A few programs of tests/targets/ that really have a cause, and what `rankscope diagnose` says of them.
+"""A few programs of tests/targets/ and tests/kinds/, and what `rankscope diagnose` says of what makes them slow.
 
 All of them, with three seeds each, are `make bench-diagnose`.
 """
@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from conftest import REPO, need, need_packages
+from kinds import table as kinds
+from targets import table as targets
 from targets.place import running
-from targets.table import BY_NAME
 
 # Each with a cause of another kind; two that no GPU's numbers are needed for, and two that are healthy.
 NAMES = [
@@ -26,7 +27,13 @@ NAMES = [
     "memory_reclaim",
     "healthy_sleeping_loaders",
     "healthy_mid_power",
+    # Of unusual kinds: an event loop, a generator, a mapping, a lock of a file.
+    "loop_few",
+    "main_generator",
+    "checkpoint_mapped",
+    "lock_file",
 ]
+BY_NAME = targets.BY_NAME | kinds.BY_NAME
 SECONDS = 7
 # Shorter than this nobody can say that it hangs.
 TO_HANG = 9
