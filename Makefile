@@ -32,7 +32,7 @@ TOGETHER := --numprocesses $(or $(TEST_JOBS),3) --dist loadfile --no-loadscope-r
 
 # Outside of the checkout's build, so that it outlives `cargo clean`.
 FUZZ_TOOLS := .cache/cargo-fuzz
-FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree advise
+FUZZ_TARGETS := keyed limits mountinfo resolver tables process node tree advise source
 
 .PHONY: demo demo-mlflow test test-mlflow2 test-torch test-rfdetr test-v2 test-v2-old lint bench bench-crash bench-diagnose bench-ranks fuzz tools wheel bench-report
 .DEFAULT_GOAL := test
