@@ -104,14 +104,18 @@ impl Demand {
         // Neighbours in the same container are none of the job.
         let known = seen.processes.iter().any(|p| p.rank.is_some());
         let mut demand: Option<Demand> = None;
+        let whole: f64 = weight.iter().sum();
         for process in seen.processes.iter().filter(|p| !known || p.rank.is_some()) {
             let Some(cpu) = weighted(&process.cpu, weight) else { continue };
             let wanted = weighted(&process.cpu_wanted, weight).map_or(0.0, |m| m.value);
+            // One that was there for a moment wanted nothing before and after.
+            let there = (0..weight.len()).filter(|&slot| at(&process.cpu, slot).is_some());
+            let there = there.map(|slot| weight[slot]).sum::<f64>() / whole.max(f64::MIN_POSITIVE);
             let all = demand.get_or_insert_default();
-            (all.cores, all.wanted) = (all.cores + cpu.value + wanted, all.wanted + wanted);
+            (all.cores, all.wanted) = (all.cores + there * (cpu.value + wanted), all.wanted + there * wanted);
             all.samples = all.samples.max(cpu.samples);
             if cpu.value + wanted >= t::MULTITHREADED {
-                all.threaded += cpu.value + wanted;
+                all.threaded += there * (cpu.value + wanted);
                 all.threaded_processes += 1;
             }
         }

@@ -57,7 +57,10 @@ pub fn of<'a>(seen: &'a Observations, index: usize, rank: u32, weight: &[f64], g
     let own = |group: &[&Process]| group.iter().all(|p| p.python);
     for child in children {
         let together = |last: &&Process| {
-            last.parent == child.parent
+            // One that comes after another's end is of another generation.
+            let follows = last.ended_s.is_some_and(|end| end <= child.started_s);
+            !follows
+                && last.parent == child.parent
                 && last.python == child.python
                 && (child.started_s - last.started_s).abs() <= TOGETHER_S
         };

@@ -80,7 +80,10 @@ fn written(facts: &Facts) -> Option<Written> {
     let rank = facts.rank()?;
     let process = rank.process?;
     let writers: Vec<&Process> = std::iter::once(process).chain(helpers_that_end(rank)).collect();
-    let rate = |slot: usize| writers.iter().map(|writer| puts_out(writer, slot)).sum::<f64>();
+    let of_helper = |p: &Process, slot| at(&p.storage_written, slot).unwrap_or(0.0);
+    let rate = |slot: usize| {
+        puts_out(process, slot) + writers[1..].iter().map(|writer| of_helper(writer, slot)).sum::<f64>()
+    };
     let waits = |slot: usize| {
         let mut threads = writers.iter().flat_map(|writer| &writer.seen_threads);
         threads.any(|t| t.state.get(slot) == Some(&Some('D')))
@@ -111,7 +114,8 @@ fn written(facts: &Facts) -> Option<Written> {
     })
 }
 
-/// Started for a moment, as to write something: a loader's workers are there throughout.
+/// Started for a moment, as to write something: a loader's workers are there throughout. What they write into a pipe is
+/// no checkpoint.
 fn helpers_that_end<'a>(rank: &'a RankFacts) -> impl Iterator<Item = &'a Process> {
     let members = rank.workers.iter().flat_map(|group| &group.members).copied();
     members.filter(|process| process.started_s >= 0.0 && process.ended_s.is_some())

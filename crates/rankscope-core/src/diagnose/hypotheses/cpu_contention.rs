@@ -12,7 +12,7 @@ pub fn judge(facts: &Facts) -> Case {
     // A thread that waits for a CPU wants it all that time, also where it needs little. Where the job wants more than it
     // has, and has not even half of what it may use, others have that.
     let fits = either(
-        case.below("job.cpu_demand_share_of_limit", facts.machine.demand_of_limit(), 1.0),
+        case.below("job.cpu_demand_share_of_limit", facts.machine.demand_of_limit(), t::CPU_FULL),
         case.below("container.cpu_share_of_limit", facts.machine.cpu_of_limit(), t::TAKEN),
     );
     let quota = match facts.machine.throttled {

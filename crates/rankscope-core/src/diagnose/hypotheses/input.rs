@@ -79,10 +79,11 @@ pub fn work(group: &Group) -> (f64, f64) {
     (group.busy().map_or(0.0, |m| m.value).min(1.0), group.doing.of(&[Doing::Disk]))
 }
 
-/// Cores that the container has left.
+/// Cores that the container has left: none that its own threads want and don't get, whoever has it.
 pub fn spare(facts: &Facts) -> Option<Measure> {
     let limit = facts.machine.limit?;
-    facts.machine.cpu.map(|cpu| cpu.map(|used| limit - used))
+    let wanted = facts.machine.demand.map_or(0.0, |demand| demand.cores);
+    facts.machine.cpu.map(|cpu| cpu.map(|used| limit - used.max(wanted)))
 }
 
 pub fn needed_spare(facts: &Facts) -> f64 {

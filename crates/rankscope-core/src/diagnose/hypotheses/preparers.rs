@@ -7,9 +7,6 @@ use super::super::series::Measure;
 use super::super::thresholds as t;
 use super::case::percent;
 
-const NATIVE: &[Doing] = &[Doing::Native, Doing::OnCpu];
-const PYTHON: &[Doing] = &[Doing::Python, Doing::Collect];
-
 pub struct Preparers {
     /// `worker`, or `thread`.
     pub kind: &'static str,
@@ -33,7 +30,7 @@ fn workers(group: &Group) -> Option<Preparers> {
 
 /// Threads that run Python stand in the main thread's way: they are the main process at work, not help for it.
 fn threads(rank: &RankFacts) -> Option<Preparers> {
-    let helpers = rank.helpers.as_ref().filter(|h| h.doing.of(NATIVE) > h.doing.of(PYTHON))?;
+    let helpers = rank.helpers.as_ref().filter(|helpers| helpers.are_native())?;
     let (busy, disk) = helpers.work();
     let busy = Measure { value: busy, samples: helpers.doing.samples };
     Some(Preparers { kind: "thread", number: helpers.threads, busy, disk })
