@@ -122,7 +122,7 @@ def operators(launched):
 def launch_denoise():
     """A diffusion model samples one small picture in fifty steps: blocks with hooks, and kernels of microseconds."""
     job, gpu = begin("launch_bound", spinning=True)
-    kernel, cpu = job.vary(6e-6), job.vary(8e-6, by=0.1)
+    kernel, cpu = job.vary(4.5e-6), job.vary(8e-6, by=0.1)
     run = operators(lambda: gpu.launch(kernel, WAITING, 12, cpu))
     hooks = [lambda value: value, lambda value: value * 1.0]
 
@@ -174,8 +174,8 @@ def launch_per_sample():
 def sync_launch_blocking():
     """CUDA_LAUNCH_BLOCKING=1 was left on after a search for an error: each launch waits for its kernel."""
     job, gpu = begin("frequent_sync", spinning=True)
-    kernels = [job.vary(90e-6) for _ in range(40)]
-    cpu = job.vary(35e-6)
+    kernels = [job.vary(65e-6) for _ in range(40)]
+    cpu = job.vary(35e-6, by=0.1)
     while job.running():
         for kernel in kernels:
             gpu.launch(kernel, 210, 40, cpu)

@@ -24,12 +24,13 @@ def collective_experts():
     while going:
         for _ in range(5):
             gpu.kernel(dense)
+            wait(job, gpu)
             with job.part("all to all"):
                 gpu.all_reduce(ranks, exchange)
             gpu.kernel(expert)
+            wait(job, gpu)
             with job.part("all to all"):
                 gpu.all_reduce(ranks, exchange)
-        wait(job, gpu)
         going = ranks.going(job.running())
     job.end()
 

@@ -53,7 +53,7 @@ def gil_histograms():
         values.put(gradients)
     while job.running():
         steps(job, gpu, kernel, 4)
-        for _ in range(12):
+        for _ in range(30):
             values.put(gradients)
     leave(job)
 
@@ -95,7 +95,7 @@ def lock_shared_weights():
 def lock_file():
     """The table of results is a file that several trials share; another trial holds its lock for long."""
     job, gpu = begin("lock_wait", "report")
-    kernel, hold = job.vary(0.1), job.vary(0.4)
+    kernel, hold = job.vary(0.08), job.vary(0.5)
     with tempfile.NamedTemporaryFile(prefix="results-") as file:
 
         def other():
