@@ -27,7 +27,7 @@ def compile_ptxas():
     cache.mkdir(parents=True, exist_ok=True)
     ptxas = Path.cwd() / "ptxas"
     shutil.copy("/usr/bin/as", ptxas)
-    kernel, lines, shape = job.vary(0.03), int(job.vary(60_000)), 0
+    kernel, lines, shape = job.vary(0.03), int(job.vary(90_000)), 0
 
     def lowered(shape):
         return "\n".join(f"add ${shape + n % 97}, %rax\nlea {n % 64}(%rbx,%rcx), %rdx" for n in range(lines))
