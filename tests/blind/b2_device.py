@@ -199,7 +199,7 @@ def sync_masks():
                 gpu._cuda.cuMemcpyDtoH(2e-6, count.ctypes.data, count.nbytes, 0)
             # The shapes of what follows.
             shape = (int(count[0]) + number, 4)
-            boxes.append([slice(n, n + shape[0], 1) for n in range(900)])
+            boxes.append([slice(n, n + shape[0], 1) for n in range(600)])
     job.end()
 
 

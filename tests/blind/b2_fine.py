@@ -73,7 +73,7 @@ def fine_small_saves():
     """A small adapter is written every few seconds, some hundredths of the time; an evaluation on the GPU as well."""
     job, gpu = begin("healthy")
     kernel, saved, every = job.vary(0.05), 0.0, job.vary(3.5, by=0.2)
-    adapter = np.random.default_rng(0).random(1 << 18)
+    adapter = np.random.default_rng(0).random(1 << 22)
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="blind-") as directory:
         while job.running():
             gpu.kernel(kernel)

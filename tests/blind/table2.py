@@ -32,7 +32,7 @@ CAUSES2 = [
     blind("checkpoint", "host", "checkpoint_safetensors", light=True, write_rate=60 * MB),
     blind("checkpoint", "host", "checkpoint_child", light=True, write_rate=60 * MB),
     blind("garbage_collection", "host", "gc_memory_watch"),
-    blind("garbage_collection", "host", "gc_unpickle"),
+    blind("garbage_collection", "host", "gc_shard_index"),
     blind("gil_contention", "waits", "gil_sorting"),
     blind("gil_contention", "waits", "gil_histograms"),
     blind("lock_wait", "waits", "lock_shared_weights", light=True),
