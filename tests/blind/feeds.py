@@ -247,7 +247,7 @@ def limited_reader(write, count):
 def restart_supervised():
     """One reader that is made to end after some batches; the loop forks another when its pipe is at its end."""
     job, gpu = begin("input_worker_restart", "input")
-    kernel, count, pipe, pid = job.vary(0.012), int(job.vary(12)), io.BytesIO(), None
+    kernel, count, pipe, pid = job.vary(0.012), int(job.vary(9)), io.BytesIO(), None
 
     def take():
         nonlocal pipe, pid

@@ -89,7 +89,7 @@ def import_library():
 def python_beam():
     """Translates with beam search after each step: candidates in tuples, sorted by a heap."""
     job, gpu = begin("main_thread_python", "beam")
-    kernel, sentences = job.vary(0.025), int(job.vary(14))
+    kernel, sentences = job.vary(0.025), int(job.vary(40))
     chances = [math.log(1 / (2 + job.random.random() * 50)) for _ in range(60)]
     while job.running():
         gpu.kernel(kernel)
@@ -107,7 +107,7 @@ def python_beam():
 def python_ngrams():
     """The score of the validation's sentences by common n-grams, every ten steps."""
     job, gpu = begin("main_thread_python", "score")
-    kernel, sentences = job.vary(0.02), int(job.vary(900))
+    kernel, sentences = job.vary(0.02), int(job.vary(2200))
     texts = [[job.random.choice("abcdefgh") for _ in range(40)] for _ in range(50)]
     while job.running():
         for _ in range(10):
@@ -128,7 +128,7 @@ def python_ngrams():
 def native_eigenvectors():
     """An optimizer whose preconditioners come from eigenvectors, by LAPACK on the CPU after each step."""
     job, gpu = begin("main_thread_native", "precondition")
-    kernel, size = job.vary(0.03), int(job.vary(300, by=0.15))
+    kernel, size = job.vary(0.03), int(job.vary(480, by=0.1))
     gradient = np.random.default_rng(job.seed).normal(size=(size, size))
     while job.running():
         gpu.kernel(kernel)
@@ -142,7 +142,7 @@ def native_eigenvectors():
 def native_neighbours():
     """The nearest neighbours of each embedding, by NumPy, every eight steps."""
     job, gpu = begin("main_thread_native", "neighbours")
-    kernel, count = job.vary(0.02), int(job.vary(2200, by=0.15))
+    kernel, count = job.vary(0.02), int(job.vary(3300, by=0.15))
     embeddings = np.random.default_rng(job.seed).normal(size=(count, 128)).astype(np.float32)
     while job.running():
         for _ in range(8):

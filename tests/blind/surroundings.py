@@ -239,7 +239,7 @@ def cold_mapped():
                 at = job.random.randrange(200) * 163_840 // 4096 * 4096
                 return tokens[at : at + (128 << 10)]
 
-        train(job, gpu, window, job.vary(0.02))
+        train(job, gpu, window, job.vary(0.05))
     job.end()
 
 
@@ -266,7 +266,7 @@ def reclaim_shelf():
 def reclaim_readers():
     """Two forked readers take random records of a file that the limit leaves no room for in the page cache."""
     job, gpu = begin("memory_reclaim", "input")
-    held, count, kernel = b"x" * (60 << 20), int(job.vary(100)), job.vary(0.01)
+    held, count, kernel = b"x" * (60 << 20), int(job.vary(1100, by=0.2)), job.vary(0.01, by=0.2)
     with tempfile.NamedTemporaryFile(dir="/var/tmp", prefix="blind-") as file:
         for _ in range(180):
             file.write(os.urandom(1 << 20))

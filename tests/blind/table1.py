@@ -52,7 +52,7 @@ CAUSES1 = [
     place("cpu_contention", "contended_pipe", **CPU),
     place("cpu_contention", "contended_tasks", **CPU),
     place("storage_wait", "cold_folder", light=True, read_rate=3 * MB),
-    place("storage_wait", "cold_mapped", light=True, read_rate=3 * MB),
+    place("storage_wait", "cold_mapped", light=True, read_rate=MB),
     place("memory_reclaim", "reclaim_shelf", memory=128 * MB, also=("storage_wait",)),
     place("memory_reclaim", "reclaim_readers", memory=128 * MB, also=("storage_wait",)),
 ]
