@@ -1,12 +1,5 @@
 """Blind: what the place is the cause of: quota, neighbours, a slow disk or network, a memory limit."""
 
-import os
-import sys
-
-# A numerical library that takes the node's cores for its own; before NumPy is imported.
-if "exceed_least_squares" in sys.argv:
-    os.environ["OPENBLAS_NUM_THREADS"] = "1" if "one_thread" in sys.argv else "16"
-
 import asyncio
 import dbm.dumb
 import http.client
@@ -14,11 +7,14 @@ import itertools
 import lzma
 import mmap
 import multiprocessing
+import os
 import pickle
 import struct
+import sys
 import tempfile
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from shared import begin, end_children, forked, main, plain_signals, spend, train, wait
@@ -74,16 +70,15 @@ def quota_pipe():
     ahead(job, gpu, 0.8 * kernel, lambda: lzma.decompress(SQUEEZED), kernel)
 
 
-def exceed_least_squares():
-    """A small regression on the CPU while the GPU computes, with sixteen threads of a numerical library."""
+def exceed_dictionaries():
+    """Each of sixteen threads unpacks the shard's dictionary for itself while the GPU computes."""
     job, gpu = begin("threads_exceed_quota")
-    kernel, size = job.vary(0.05), int(job.vary(260, by=0.1))
-    left = np.random.default_rng(job.seed).normal(size=(size, size))
-    while job.running():
-        gpu.kernel(kernel)
-        for _ in range(3):
-            np.linalg.solve(left @ left.T + np.eye(size), left[0])
-        wait(job, gpu)
+    count, kernel = 1 if "one_thread" in sys.argv else 16, job.vary(0.05)
+    with ThreadPoolExecutor(count) as pool:
+        while job.running():
+            gpu.kernel(kernel)
+            list(pool.map(lambda _: spend(0.1 * kernel, unpack), range(count)))
+            wait(job, gpu)
     job.end()
 
 
@@ -293,7 +288,7 @@ if __name__ == "__main__":
     main(
         quota_overlap,
         quota_pipe,
-        exceed_least_squares,
+        exceed_dictionaries,
         exceed_environments,
         contended_pipe,
         contended_tasks,

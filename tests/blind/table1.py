@@ -47,7 +47,7 @@ CAUSES1 = [
     loops("main_thread_native", "native_neighbours"),
     place("cpu_quota_throttled", "quota_overlap", quota=0.5),
     place("cpu_quota_throttled", "quota_pipe", quota=0.5),
-    place("threads_exceed_quota", "exceed_least_squares", quota=0.6, also=THROTTLED),
+    place("threads_exceed_quota", "exceed_dictionaries", quota=0.6, also=THROTTLED),
     place("threads_exceed_quota", "exceed_environments", quota=0.6, also=THROTTLED),
     place("cpu_contention", "contended_pipe", **CPU),
     place("cpu_contention", "contended_tasks", **CPU),
