@@ -157,7 +157,7 @@ def test_the_library_that_a_thread_waits_in(sampler):
     [((function, library), n)] = native.items()
     assert "sleep" in function and "libc" in library, native
     assert n >= 0.8 * len(stacks.of(main=True)) > 4
-    assert len(stacks.of(main=True, asleep=True, in_futex=False)) >= n
+    assert len(stacks.of(main=True, asleep=True, call="clock_nanosleep")) >= n
 
 
 def test_bytecode_is_in_no_library(sampler):

@@ -279,9 +279,10 @@ pub struct StackSample {
     /// Index in `frames`: the function of a library that the leaf was in, its file the library's, its line 0. Where no
     /// symbol tells the function it is called as the library.
     pub native: Option<u32>,
-    /// The thread slept when its stack was read, by the kernel; and in a futex. `None`: not known.
+    /// The thread slept when its stack was read, by the kernel. `None`: not known.
     pub asleep: Option<bool>,
-    pub in_futex: Option<bool>,
+    /// The system call in which it slept; `page_fault`: in none. `None`: not known, or one that says little.
+    pub call: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

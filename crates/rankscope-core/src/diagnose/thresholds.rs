@@ -73,6 +73,8 @@ thresholds! {
     OVERSUBSCRIBED = 1.5;
     /// Demand of one process in cores from which it computes in several threads.
     MULTITHREADED = 2.0;
+    /// Cores that are wanted for each that there is, from which many threads want it, whosever they are.
+    CROWD = 4.0;
     /// Share of threads' time in uninterruptible sleep, or in a file system's wait.
     DISK_WAIT = 0.2;
     /// Percent of the time in which everybody waited for I/O.
@@ -101,6 +103,8 @@ thresholds! {
     CLOCK_LIMITED = 0.05;
     /// SM clock ÷ maximum below which a limit costs speed.
     CLOCK_LOW = 0.8;
+    /// SM clock ÷ maximum below which a clock that was set is a limit: defaults are higher.
+    CLOCK_SET_LOW = 0.7;
     /// What a limit costs where the clock cannot be read.
     CLOCK_COST = 0.2;
     /// Percent of the GPU that others use.
@@ -159,4 +163,6 @@ thresholds! {
     FLAT_POWER = 0.05;
     /// Of the power limit: a flat power below it at full utilisation is a kernel that spins.
     SPIN_POWER = 0.3;
+    /// Percent: memory that is read or written for less of the time is at rest while a kernel waits.
+    AT_REST = 10.0;
 }

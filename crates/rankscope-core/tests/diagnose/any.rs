@@ -177,10 +177,10 @@ fn stacks() -> impl Strategy<Value = Stacks> {
         prop::option::of(any::<bool>()),
         prop::option::of(any::<bool>()),
         any::<bool>(),
-        (prop::option::of(0u32..9), prop::option::of(any::<bool>()), prop::option::of(any::<bool>())),
+        (prop::option::of(0u32..9), prop::option::of(any::<bool>()), any_call()),
     )
         .prop_map(|(at_s, pid, main, stack, gil, gil_elsewhere, collecting, torn_leaf, kernel)| {
-            let (native, asleep, in_futex) = kernel;
+            let (native, asleep, call) = kernel;
             StackSample {
                 at_s,
                 pid,
@@ -193,7 +193,7 @@ fn stacks() -> impl Strategy<Value = Stacks> {
                 torn_leaf,
                 native,
                 asleep,
-                in_futex,
+                call,
                 ..StackSample::default()
             }
         });
@@ -286,4 +286,10 @@ proptest! {
         prop_assert!(!json.contains("NaN") && !json.contains("inf"));
         prop_assert!(!found.verdict.summary.contains("NaN") && !found.verdict.summary.contains("-0 %"), "{}", found.verdict.summary);
     }
+}
+
+fn any_call() -> impl Strategy<Value = Option<String>> {
+    const CALLS: &[&str] =
+        &["futex", "flock", "read", "write", "page_fault", "recvfrom", "wait4", "clock_nanosleep", "?"];
+    prop::option::of(prop::sample::select(CALLS).prop_map(str::to_owned))
 }

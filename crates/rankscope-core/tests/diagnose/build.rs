@@ -175,7 +175,7 @@ impl Job {
                     torn_leaf: false,
                     native: None,
                     asleep: None,
-                    in_futex: None,
+                    call: None,
                 });
             }
         }

@@ -37,9 +37,9 @@ pub struct Seen {
     pub collecting: Option<bool>,
     pub torn_leaf: bool,
     pub native: Place,
-    /// Of the main thread: it slept, by the kernel; and in a futex.
+    /// Of the main thread: it slept, by the kernel; and in which call.
     pub asleep: Option<bool>,
-    pub in_futex: Option<bool>,
+    pub call: Option<&'static str>,
 }
 
 /// Below the Python frames.
@@ -110,7 +110,7 @@ impl Attached {
                 main,
                 native,
                 asleep: asked.as_ref().filter(|_| main).and_then(Asked::asleep),
-                in_futex: asked.as_ref().filter(|_| main).and_then(Asked::in_futex),
+                call: asked.as_ref().filter(|_| main).and_then(Asked::call),
                 frames,
                 gil,
                 gil_elsewhere: self.gil_known.then_some(holder.is_some_and(|holder| holder != at)),

@@ -62,7 +62,7 @@ impl Table {
                 torn_leaf: seen.torn_leaf,
                 native,
                 asleep: seen.asleep,
-                in_futex: seen.in_futex,
+                call: seen.call.map(str::to_owned),
             });
         }
     }
@@ -163,7 +163,7 @@ mod tests {
             torn_leaf: false,
             native: Place::Unknown,
             asleep: None,
-            in_futex: None,
+            call: None,
         }
     }
 

@@ -49,6 +49,8 @@ pub struct Os {
     pub state: Option<char>,
     /// Voluntary switches a second, over the window.
     pub switches: Option<f64>,
+    /// What it waits for when it reads or receives, over the window.
+    pub reads: Option<Doing>,
 }
 
 impl Os {
@@ -59,6 +61,7 @@ impl Os {
             run_delay: at(&thread.run_delay, slot),
             state: thread.state.get(slot).copied().flatten(),
             switches: thread.voluntary_switches.map(f64::from),
+            reads: reads_from(thread),
         }
     }
 
@@ -93,9 +96,13 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
         Some(Wait::Events) => return Doing::Events,
         None => {}
     }
+    let call = sample.call.as_deref().filter(|_| sample.asleep == Some(true));
+    if let Some(doing) = call.and_then(|call| sleeps_in_call(call, os.reads)) {
+        return doing;
+    }
     // The GIL is waited for in a futex.
     let waits_for_gil = sample.gil_elsewhere == Some(true)
-        && sample.in_futex != Some(false)
+        && (sample.asleep != Some(true) || call == Some("futex"))
         && os.switches.is_none_or(|s| s >= t::GIL_SWITCHES);
     let sleeps = || if waits_for_gil { Doing::GilWait } else { sleeps_in.unwrap_or(Doing::NativeWait) };
     if sample.asleep == Some(true) {
@@ -116,6 +123,28 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
         None if os.state.is_none() => Doing::Unknown,
         _ => sleeps(),
     }
+}
+
+/// By the system call; `None`: it can be for anything.
+fn sleeps_in_call(call: &str, reads: Option<Doing>) -> Option<Doing> {
+    Some(match call {
+        "read" => return reads,
+        "flock" | "fcntl" => Doing::Lock,
+        // Whoever reads it is not ready.
+        "write" | "writev" => Doing::Lock,
+        "clock_nanosleep" => Doing::Sleep,
+        "wait4" => Doing::Child,
+        "accept" | "pause" | "rt_sigtimedwait" | "rt_sigsuspend" => Doing::Events,
+        "connect" | "recvfrom" | "recvmsg" | "sendto" | "sendmsg" => match reads {
+            // A socket of this machine.
+            Some(Doing::Data) => Doing::Data,
+            _ => Doing::Socket,
+        },
+        "page_fault" | "fsync" | "fdatasync" | "msync" | "sync_file_range" | "pread64" | "pwrite64"
+        | "openat" | "newfstatat" | "statx" | "getdents64" | "renameat2" | "unlinkat" | "copy_file_range"
+        | "fallocate" => Doing::Disk,
+        _ => return None,
+    })
 }
 
 /// A slot of a thread whose Python stack nobody could read: (share of the slot, what it did).
@@ -147,38 +176,47 @@ pub fn polls(thread: &Thread) -> bool {
 /// By the kernel functions that a thread slept in most. A futex can be anything: `None`.
 pub fn sleeps_in(thread: &Thread) -> Option<Doing> {
     let all: u64 = thread.waits.iter().map(|(_, slots)| u64::from(*slots)).sum();
-    let most = |kinds: &[&str]| {
-        let named = |name: &str| kinds.iter().any(|k| name.trim_start_matches('_').starts_with(k));
-        let slots = thread.waits.iter().filter(|(name, _)| named(name));
-        slots.map(|(_, slots)| u64::from(*slots)).sum::<u64>() * 2 > all
-    };
-    [
-        (&["hrtimer_nanosleep", "do_nanosleep", "clock_nanosleep"][..], Doing::Sleep),
-        (DISK_WAITS, Doing::Disk),
-        // flock, lockf.
-        (&["locks_lock", "flock_lock", "fcntl_setlk", "posix_lock"], Doing::Lock),
-        // What another process on this machine sends.
-        (&["unix_stream", "unix_dgram"], Doing::Data),
-        (SOCKET_WAITS, Doing::Socket),
-        (&["pipe_read", "pipe_wait", "anon_pipe"], Doing::Data),
-        (&["do_wait", "kernel_wait"], Doing::Child),
-        (
-            &[
-                "n_tty_read",
-                "ep_poll",
-                "do_epoll",
-                "do_sigtimedwait",
-                "sigsuspend",
-                "do_sys_pause",
-                "x64_sys_pause",
-            ],
-            Doing::Events,
-        ),
-    ]
-    .into_iter()
-    .find(|(kinds, _)| all > 0 && most(kinds))
-    .map(|(_, doing)| doing)
+    KINDS.iter().find(|(kinds, _)| slots_in(thread, kinds) * 2 > all).map(|(_, doing)| *doing)
 }
+
+/// By the kernel functions of reads alone: the most frequent.
+fn reads_from(thread: &Thread) -> Option<Doing> {
+    let reads = |doing: &Doing| matches!(doing, Doing::Disk | Doing::Socket | Doing::Data);
+    let kinds = KINDS.iter().filter(|(_, doing)| reads(doing));
+    let counted = kinds.map(|(kinds, doing)| (slots_in(thread, kinds), *doing));
+    counted.filter(|(slots, _)| *slots > 0).max_by_key(|(slots, _)| *slots).map(|(_, doing)| doing)
+}
+
+/// Slots in which it slept in a function of these names.
+fn slots_in(thread: &Thread, kinds: &[&str]) -> u64 {
+    let named = |name: &str| kinds.iter().any(|k| name.trim_start_matches('_').starts_with(k));
+    thread.waits.iter().filter(|(name, _)| named(name)).map(|(_, slots)| u64::from(*slots)).sum()
+}
+
+const KINDS: &[(&[&str], Doing)] = &[
+    (&["hrtimer_nanosleep", "do_nanosleep", "clock_nanosleep"], Doing::Sleep),
+    (DISK_WAITS, Doing::Disk),
+    // flock, lockf.
+    (&["locks_lock", "flock_lock", "fcntl_setlk", "posix_lock"], Doing::Lock),
+    // What another process on this machine sends.
+    (&["unix_stream", "unix_dgram"], Doing::Data),
+    (SOCKET_WAITS, Doing::Socket),
+    (&["pipe_write", "anon_pipe_write"], Doing::Lock),
+    (&["pipe_read", "pipe_wait", "anon_pipe"], Doing::Data),
+    (&["do_wait", "kernel_wait"], Doing::Child),
+    (
+        &[
+            "n_tty_read",
+            "ep_poll",
+            "do_epoll",
+            "do_sigtimedwait",
+            "sigsuspend",
+            "do_sys_pause",
+            "x64_sys_pause",
+        ],
+        Doing::Events,
+    ),
+];
 
 /// File systems, local and on the network. Beginnings of names.
 const DISK_WAITS: &[&str] = &[

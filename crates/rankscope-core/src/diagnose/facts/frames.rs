@@ -104,6 +104,7 @@ fn wait_of(module: &str, function: &str) -> Option<Wait> {
         {
             Some(Wait::Child)
         }
+        "socket.py" | "multiprocessing/connection.py" if is(&["accept", "_accept"]) => Some(Wait::Events),
         "socket.py" | "ssl.py" | "http/client.py" | "ftplib.py" => Some(Wait::Socket),
         "selectors.py" if is(&["select", "poll"]) => Some(Wait::Events),
         "asyncio/base_events.py" | "socketserver.py" | "code.py" | "cmd.py" | "codeop.py" | "sched.py" => {

@@ -9,6 +9,9 @@ use super::case::{Case, Holds, percent};
 use super::ranks;
 use crate::gpu::ClockEvents;
 
+/// NvmlClocksEventReasons: the clock is as somebody asked for (`nvidia-smi -ac`, `-lgc`).
+const APPLICATIONS: u64 = 0x2;
+
 struct Limited<'a> {
     gpu: &'a Gpu,
     index: usize,
@@ -65,6 +68,12 @@ pub fn judge(facts: &Facts) -> Case {
             "the board is told from outside to slow down",
         );
     }
+    if worst.what.contains("application clock") {
+        case.remedy(
+            "`nvidia-smi -rac` and `nvidia-smi -rgc` give the clocks back (`-q -d CLOCK` shows them)",
+            "somebody set them low, as for a benchmark, and they stay so",
+        );
+    }
     if worst.what.contains("power cap") {
         case.remedy("ask who capped the board far below its limit (a BMC, a driver's policy); compare `nvidia-smi -q -d POWER,PERFORMANCE` with a good GPU", "the cap isn't explained by the load");
     }
@@ -92,7 +101,13 @@ fn limited<'a>(facts: &Facts<'a>, index: usize) -> Option<Limited<'a>> {
     }
     let max = gpu.max_sm_clock.map(f64::from).filter(|m| *m > 0.0);
     let clock = average(slots().filter_map(|s| Some((1.0, (at(&gpu.sm_clock, s)? / max?).clamp(0.0, 1.0)))));
-    let limits = events.limits();
+    let low = |slot: &usize| {
+        let set = gpu.clock_events.get(*slot).copied().flatten().is_some_and(|bits| bits & APPLICATIONS != 0);
+        set && at(&gpu.sm_clock, *slot).zip(max).is_some_and(|(clock, max)| clock < t::CLOCK_SET_LOW * max)
+    };
+    let set = slots().filter(low).count() as f64 / (events.readings as f64).max(1.0) * 100.0;
+    let mut limits = events.limits();
+    limits.extend((set >= 1.0).then_some(("an application clock that somebody set", set)));
     // Reasons overlap: the most frequent one, not their sum.
     let share = limits.iter().map(|(_, share)| share / 100.0).fold(0.0, f64::max);
     let what: Vec<&str> = limits.iter().map(|(what, _)| *what).collect();

@@ -103,11 +103,12 @@ fn chosen(rank: &RankFacts) -> bool {
     rank.by_choice() + rank.doing.of(&[Doing::Disk]) > 0.5
 }
 
-/// Without GPU and CPU, and not by choice.
+/// Without GPU and CPU, and not by choice: others wait for it, so it reads no input.
 fn sleeps(rank: &RankFacts) -> bool {
     let idle = rank.lost.is_some_and(|lost| lost.value >= t::ALL_LOST);
     let cpu = rank.process.and_then(|process| mean(&process.cpu));
-    idle && cpu.is_some_and(|cpu| cpu.value < t::ASLEEP_CORES) && !chosen(rank)
+    let chosen = rank.doing.of(&[Doing::Sleep, Doing::Events, Doing::Disk]) > 0.5;
+    idle && cpu.is_some_and(|cpu| cpu.value < t::ASLEEP_CORES) && !chosen
 }
 
 /// A kernel that waits for another rank: every reading shows full utilisation, at one low power, with memory at rest. One
@@ -117,7 +118,8 @@ fn spins(gpu: &Gpu) -> bool {
     let least_used = values(&gpu.utilization).reduce(f64::min);
     let flat = quantile(watts.clone(), 1.0).zip(quantile(watts.clone(), 0.0)).zip(quantile(watts, 0.5));
     let limit = gpu.power_limit.map(f64::from);
-    let works = average(values(&gpu.memory_controller).map(|v| (1.0, v))).is_some_and(|m| m.value >= 5.0);
+    let works =
+        average(values(&gpu.memory_controller).map(|v| (1.0, v))).is_some_and(|m| m.value >= t::AT_REST);
     least_used.is_some_and(|u| u >= 95.0)
         && !works
         && flat.is_some_and(|((high, low), middle)| high - low <= t::FLAT_POWER * middle)

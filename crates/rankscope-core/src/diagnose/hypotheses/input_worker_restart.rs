@@ -2,7 +2,9 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
+use super::super::facts::rank::RankFacts;
 use super::super::facts::workers::is_young;
+use super::super::observations::Process;
 use super::super::series::Measure;
 use super::super::thresholds as t;
 use super::case::{Case, percent};
@@ -13,8 +15,8 @@ pub fn judge(facts: &Facts) -> Case {
         case.missing.push("processes".into());
         return case;
     };
-    let births: Vec<f64> = rank.workers.iter().map(|g| g.born_s).filter(|&b| b > 0.0).collect();
-    let count = Measure { value: births.len() as f64, samples: facts.grid.slots as u64 };
+    let generations = generations(rank);
+    let count = Measure { value: generations, samples: facts.grid.slots as u64 };
     let again = case.at_least("workers.generations_born_in_the_window", Some(count), 2.0);
     let starting = starting(facts);
     let waits = case.at_least("main_thread.waits_for_new_workers_share", starting, t::SECOND_SHARE);
@@ -22,8 +24,8 @@ pub fn judge(facts: &Facts) -> Case {
     let costs = case.at_least("window.share_spent_starting_workers", wall, t::RESTART);
     case.all(&[again, waits, costs]);
     case.explains(starting.map_or(0.0, |m| m.value), facts);
-    let members = rank.workers.iter().map(|g| g.members.len()).max().unwrap_or(0);
-    case.reason = match births.len() {
+    let members = at_once(rank);
+    case.reason = match generations as usize {
         0 => "no worker was started in the window".into(),
         n => format!(
             "{members} worker{} started {n} times in {:.0} s; {} of the lost time went by until they delivered",
@@ -35,6 +37,21 @@ pub fn judge(facts: &Facts) -> Case {
     case.remedy("persistent_workers=True", "workers stay from epoch to epoch");
     case.remedy("less to import and to copy at a worker's start; fork or forkserver instead of spawn where that is safe", "each start is shorter");
     case
+}
+
+/// How often as many workers were born in the window as there are at a time.
+fn generations(rank: &RankFacts) -> f64 {
+    let born = |p: &&&Process| p.started_s > 0.0;
+    let groups = rank.workers.iter().filter(|g| g.born_s > 0.0).count() as f64;
+    let members: Vec<&Process> = rank.workers.iter().flat_map(|g| &g.members).copied().collect();
+    groups.max((members.iter().filter(born).count() / at_once(rank).max(1)) as f64)
+}
+
+/// The most workers that lived at one moment, which is that of a birth.
+fn at_once(rank: &RankFacts) -> usize {
+    let members: Vec<&Process> = rank.workers.iter().flat_map(|g| &g.members).copied().collect();
+    let alive = |p: &Process, at: f64| p.started_s <= at && p.ended_s.is_none_or(|end| end > at);
+    members.iter().map(|one| members.iter().filter(|p| alive(p, one.started_s)).count()).max().unwrap_or(0)
 }
 
 /// Lost time in which the main thread starts workers or waits, while some worker is new.

@@ -68,7 +68,10 @@ pub fn judge(facts: &Facts) -> Case {
 /// Of what the rank reads from storage: pages that had just been dropped.
 fn read_again(facts: &Facts) -> Option<Measure> {
     let rank = facts.rank()?;
-    let read = weighted(&rank.process?.storage_read, &rank.weight)?;
+    let members = rank.workers.iter().flat_map(|group| &group.members).copied();
+    let each = rank.process.into_iter().chain(members);
+    let read = each.filter_map(|p| weighted(&p.storage_read, &rank.weight));
+    let read = read.reduce(|a, b| Measure { value: a.value + b.value, samples: a.samples.max(b.samples) })?;
     let page_megabytes = f64::from(facts.seen.container.page_bytes?) / 1e6;
     let again = facts.machine.refaults?.map(|pages| pages * page_megabytes);
     (read.value >= t::READING).then(|| again.map(|again| (again / read.value).min(1.0)))
@@ -78,6 +81,8 @@ fn read_again(facts: &Facts) -> Option<Measure> {
 fn reading(facts: &Facts) -> f64 {
     facts.rank().map_or(0.0, |rank| {
         let all = [Doing::Disk, Doing::Native, Doing::NativeWait, Doing::OnCpu, Doing::Python];
-        rank.beyond_the_gpus_work(rank.doing.of(&all), 0.0)
+        // Workers that read stand for the time in which the main thread waits for them.
+        let by_workers = rank.doing.of(&[Doing::Data]);
+        rank.beyond_the_gpus_work(rank.doing.of(&all), by_workers).max(by_workers)
     })
 }

@@ -2,6 +2,7 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
+use super::super::facts::rank::RankFacts;
 use super::super::series::Measure;
 use super::super::thresholds as t;
 use super::case::{Case, either, percent};
@@ -10,9 +11,7 @@ use super::input;
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("network_input_wait", facts);
     let rank = facts.rank();
-    // An event loop waits for whatever comes; where nobody of the rank's own works for it and much comes in, for that.
-    let incoming = facts.machine.ip_receive.filter(|m| m.value >= t::INCOMING);
-    let loops = incoming.is_some() && rank.is_some_and(|r| !input::is_fed(facts, r));
+    let loops = rank.is_some_and(|r| loops(facts, r));
     let kinds: &[Doing] = if loops { &[Doing::Socket, Doing::Events] } else { &[Doing::Socket] };
     let main = rank.and_then(|r| r.share(kinds));
     let feeders = input::feeders(facts, &[Doing::Socket]);
@@ -44,4 +43,9 @@ pub fn judge(facts: &Facts) -> Case {
         "each request waits for its answer",
     );
     case
+}
+
+/// An event loop waits for whatever comes; where nobody of the rank's own works for it and much comes in, for that.
+fn loops(facts: &Facts, rank: &RankFacts) -> bool {
+    facts.machine.ip_receive.is_some_and(|m| m.value >= t::INCOMING) && !input::is_fed(facts, rank)
 }

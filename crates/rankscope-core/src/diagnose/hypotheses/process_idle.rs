@@ -14,7 +14,8 @@ pub fn judge(facts: &Facts) -> Case {
     let by_choice = rank.filter(|r| r.doing.known());
     let by_choice = by_choice.map(|r| Measure { value: r.by_choice(), samples: r.doing.samples });
     let by_choice = case.at_least("main_thread.sleeps_or_waits_for_events", by_choice, 0.9);
-    let lost = rank.and_then(|r| r.lost);
+    // Of all ranks: where one's GPU works, others may wait for that.
+    let lost = facts.ranks.iter().filter_map(|r| r.lost).min_by(|a, b| a.value.total_cmp(&b.value));
     let idle = if facts.seen.gpus.is_empty() {
         Some(true)
     } else {

@@ -3,6 +3,7 @@
 //! Of a thread that waits the kernel tells the address; of one that runs an event that counts its CPU time does. Both
 //! leave it alone: it is never stopped. There is no unwinding, so it is the innermost function only.
 
+mod calls;
 mod maps;
 mod running;
 mod symbols;
@@ -28,7 +29,7 @@ pub struct Native {
 pub enum Asked {
     Waits {
         address: u64,
-        in_futex: bool,
+        call: Option<&'static str>,
     },
     /// Or would, if it had a CPU.
     Runs {
@@ -47,9 +48,9 @@ impl Asked {
         }
     }
 
-    /// `None`: it does not sleep, or nobody knows in what.
-    pub fn in_futex(&self) -> Option<bool> {
-        if let Asked::Waits { in_futex, .. } = self { Some(*in_futex) } else { None }
+    /// `None`: it does not sleep, or in a call that says little.
+    pub fn call(&self) -> Option<&'static str> {
+        if let Asked::Waits { call, .. } = self { *call } else { None }
     }
 }
 
@@ -62,7 +63,7 @@ impl Native {
 
     pub fn ask(&mut self) -> Asked {
         match self.waits_at() {
-            Some(Some((call, address))) => Asked::Waits { address, in_futex: call == libc::SYS_futex },
+            Some(Some((call, address))) => Asked::Waits { address, call: calls::name(call) },
             Some(None) => {
                 self.open();
                 Asked::Runs { armed: self.running.as_mut().is_some_and(Running::ask) }
@@ -159,7 +160,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(300));
         let mut native = Native::of(child.id()).expect("its file");
         let asked = native.ask();
-        assert_eq!((asked.asleep(), asked.in_futex()), (Some(true), Some(false)));
+        assert_eq!((asked.asleep(), asked.call()), (Some(true), Some("clock_nanosleep")));
         let address = native.answer(&asked).expect("an address");
         let frame = native.frame(address).expect("a function");
         assert!(frame.file.contains("libc"), "{frame:?}");
