@@ -1,4 +1,4 @@
-"""Two more programs of each cause and six healthy ones: written from the causes' definitions, and no rule was known."""
+"""Two more programs of each cause and six healthy ones, written from the causes' definitions: no rule was known."""
 
 from blind.table1 import CAUSES1
 from blind.table2 import CAUSES2, HEALTHY2

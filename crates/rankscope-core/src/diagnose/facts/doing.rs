@@ -82,6 +82,12 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
     if frames::spawns(stack) {
         return Doing::Spawn;
     }
+    let call = sample.call.as_deref().filter(|_| sample.asleep == Some(true));
+    let by_call = call.and_then(|call| sleeps_in_call(call, os.reads));
+    // It may sleep with the GIL, as for a page of a mapped file.
+    if let Some(doing) = by_call.filter(|_| holds) {
+        return doing;
+    }
     if holds {
         return if os.starved() { Doing::Starved } else { Doing::Python };
     }
@@ -96,8 +102,7 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
         Some(Wait::Events) => return Doing::Events,
         None => {}
     }
-    let call = sample.call.as_deref().filter(|_| sample.asleep == Some(true));
-    if let Some(doing) = call.and_then(|call| sleeps_in_call(call, os.reads)) {
+    if let Some(doing) = by_call {
         return doing;
     }
     // The GIL is waited for in a futex.
