@@ -281,7 +281,7 @@ pub struct StackSample {
     pub native: Option<u32>,
     /// The thread slept when its stack was read, by the kernel. `None`: not known.
     pub asleep: Option<bool>,
-    /// The system call in which it slept; `page_fault`: in none. `None`: not known, or one that says little.
+    /// The system call in which it slept; `page_fault`: in none; `other`: in one that says little. `None`: not known.
     pub call: Option<String>,
 }
 

@@ -107,7 +107,7 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
     }
     // The GIL is waited for in a futex.
     let waits_for_gil = sample.gil_elsewhere == Some(true)
-        && (sample.asleep != Some(true) || call == Some("futex"))
+        && call.is_none_or(|call| call == "futex")
         && os.switches.is_none_or(|s| s >= t::GIL_SWITCHES);
     let sleeps = || if waits_for_gil { Doing::GilWait } else { sleeps_in.unwrap_or(Doing::NativeWait) };
     if sample.asleep == Some(true) {

@@ -29,7 +29,7 @@ pub struct Native {
 pub enum Asked {
     Waits {
         address: u64,
-        call: Option<&'static str>,
+        call: &'static str,
     },
     /// Or would, if it had a CPU.
     Runs {
@@ -48,9 +48,9 @@ impl Asked {
         }
     }
 
-    /// `None`: it does not sleep, or in a call that says little.
+    /// `None`: it does not sleep, or nobody knows.
     pub fn call(&self) -> Option<&'static str> {
-        if let Asked::Waits { call, .. } = self { *call } else { None }
+        if let Asked::Waits { call, .. } = self { Some(*call) } else { None }
     }
 }
 
