@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import need_packages
-from support.mlflow_server import free_port
+from support.ports import free_port
 
 need_packages("mlflow")
 from support import delivered

@@ -12,7 +12,7 @@ import pytest
 from conftest import need_packages
 from support import in_python
 from support.in_python import phases, python, reason, record, rows, ticks, values
-from support.mlflow_server import free_port
+from support.ports import free_port
 
 need_packages("rankscope")
 

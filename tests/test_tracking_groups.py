@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import need, need_packages
 from support import ranks
-from support.mlflow_server import free_port
+from support.ports import free_port
 
 # All ranks call once; then one of them does not.
 CALLS = r"""

@@ -7,9 +7,7 @@ Needs tests/requirements-mlflow.txt in the Python that runs the tests.
 """
 
 import os
-import random
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -18,21 +16,10 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from support.ports import free_port
+
 START = 200.0
 STOP = 30.0
-
-
-def free_port():
-    """Nobody else's until somebody listens: below the ports that the kernel gives to outgoing connections, one of
-    which would take it in the meantime, and above those of Ray's workers."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with socket.socket() as sock:
-            try:
-                sock.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 class MlflowServer:

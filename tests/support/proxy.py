@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from support.mlflow_server import free_port
+from support.ports import free_port
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from support import ranks
-from support.mlflow_server import free_port
+from support.ports import free_port
 
 TESTS = Path(__file__).resolve().parent.parent
 # Without the token Ray writes into the home directory.
