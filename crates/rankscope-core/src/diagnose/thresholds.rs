@@ -157,6 +157,10 @@ thresholds! {
     STANDS_STILL = 0.98;
     /// Share of the window from which a GPU did nothing at all.
     ALL_LOST = 0.95;
+    /// Share of the window lost from which one who sleeps by choice in all of it, with nothing under way, has too little to do.
+    RESTS = 0.5;
+    /// Of the link's rate: less is no copy that anybody waits for.
+    QUIET_LINK = 0.02;
     /// Seconds that must be seen before a standstill is one.
     STANDSTILL_S = 8.0;
     /// Spread of power ÷ median below which it is flat.

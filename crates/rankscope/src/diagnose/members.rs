@@ -106,6 +106,11 @@ impl Members {
         new
     }
 
+    /// Threads, at any moment of a slot.
+    pub fn look(&mut self, cx: &mut Context, slot: usize) {
+        self.list.iter_mut().for_each(|member| member.threads.look(cx, slot));
+    }
+
     fn scan(&mut self, cx: &mut Context) -> Vec<u32> {
         let now_s = cx.clock.now_s();
         let last_pid = self.loadavg.read(cx, |text| loadavg(text).ok()?.last_pid).ok().flatten();

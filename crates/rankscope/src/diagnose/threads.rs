@@ -112,15 +112,19 @@ impl Threads {
                 // A counter that moves in steps, or a reading that came late, can show a little more than is possible.
                 put(&mut close.thread.on_cpu, slot, run.map(|r| r.min(1.0)));
                 put(&mut close.thread.run_delay, slot, delay.map(|d| d.min(1.0)));
-                close.read(cx, slot);
             }
         }
         for at in ended.into_iter().rev() {
             let one = self.list.swap_remove(at);
             self.end(cx, one);
         }
-        self.look_for_waiting(cx);
         sum
+    }
+
+    /// What those that matter do at this moment of the slot.
+    pub fn look(&mut self, cx: &mut Context, slot: usize) {
+        self.list.iter_mut().filter_map(|one| one.close.as_mut()).for_each(|close| close.read(cx, slot));
+        self.look_for_waiting(cx);
     }
 
     fn scan(&mut self, cx: &mut Context, now_s: f64) {

@@ -103,6 +103,7 @@ fn divide(sampled: &mut Vec<Sampled>, main: &Thread, weight: &[f64]) {
             doing: Doing::Native,
             native: sample.native,
             state_known: false,
+            in_futex: false,
             iterates: sample.iterates,
         });
         sample.factor *= 1.0 - part;

@@ -72,13 +72,14 @@ impl Os {
 
 /// `stack`: leaf first. `sleeps_in`: what a thread of this kind does when it sleeps with no Python wait on top.
 pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Option<Doing>) -> Doing {
+    // Garbage that an import makes is collected as part of it.
+    if frames::imports(stack) {
+        return Doing::Import;
+    }
     if sample.collecting == Some(true) {
         return Doing::Collect;
     }
     let holds = sample.gil == Some(true);
-    if frames::imports(stack) {
-        return Doing::Import;
-    }
     if frames::spawns(stack) {
         return Doing::Spawn;
     }

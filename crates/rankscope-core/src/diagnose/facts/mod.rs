@@ -3,6 +3,7 @@
 mod balance;
 pub mod doing;
 pub mod frames;
+mod handed;
 pub mod helpers;
 mod iterators;
 pub mod machine;

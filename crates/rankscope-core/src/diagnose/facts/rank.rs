@@ -6,6 +6,7 @@ use super::super::series::{Measure, average, weighted};
 use super::balance;
 use super::doing::{self, Doing, Os, of_slot, sleeps_in};
 use super::frames;
+use super::handed;
 use super::helpers::{self, Helpers};
 use super::iterators;
 use super::shares::Shares;
@@ -35,6 +36,8 @@ pub struct RankFacts<'a> {
     pub run_delay: Option<Measure>,
     /// Stacks of the main thread, each with its weight in the lost time and what it did.
     pub sampled: Vec<Sampled<'a>>,
+    /// What threads of a library do for the main thread, while that sleeps.
+    pub handed: Option<Doing>,
     pub workers: Vec<Group<'a>>,
     pub helpers: Option<Helpers>,
     /// The samples' shares of the lost time have the GPU's work taken off.
@@ -69,6 +72,7 @@ fn of<'a>(
     if let Some(main) = main {
         balance::balance(&mut sampled, main, &weight);
     }
+    let handed = process.and_then(|p| handed::over(seen, p, &mut sampled));
     let settled = lost.is_some() && balance::settle(&mut sampled, &weight);
     let collective =
         average(mine.iter().filter(|g| g.usage.unknown < 1.0).map(|g| (1.0, g.usage.collective_wait)));
@@ -90,6 +94,7 @@ fn of<'a>(
         gpus,
         weight,
         sampled,
+        handed,
         settled,
     }
 }

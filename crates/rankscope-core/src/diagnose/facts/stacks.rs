@@ -20,6 +20,8 @@ pub struct Sampled<'a> {
     pub native: Option<&'a Frame>,
     /// The kernel said whether it slept at that moment.
     pub state_known: bool,
+    /// It slept until another thread woke it, or just woke.
+    pub in_futex: bool,
     /// Inside an iterator of the program.
     pub iterates: bool,
 }
@@ -41,6 +43,10 @@ pub fn of_main<'a>(seen: &'a Observations, pid: u32, main: Option<&Thread>, grid
             doing,
             native,
             state_known: sample.asleep.is_some(),
+            in_futex: match sample.asleep {
+                Some(true) => sample.call.as_deref() == Some("futex"),
+                other => other.is_some(),
+            },
             iterates: false,
         })
     });

@@ -11,6 +11,8 @@ use super::shares::Shares;
 
 /// Born within so many seconds of the one before: one loader's.
 const TOGETHER_S: f64 = 0.5;
+/// Of the busiest one's work: a process born with it that does less, throughout, looks after something else.
+const SERVES: f64 = 0.1;
 
 pub struct Group<'a> {
     pub born_s: f64,
@@ -69,7 +71,9 @@ pub fn of<'a>(seen: &'a Observations, index: usize, rank: u32, weight: &[f64], g
             None => groups.push(vec![child]),
         }
     }
-    let measured = groups.into_iter().map(|members| (own(&members), measured(members, weight, grid)));
+    let working = |members| at_work(members, weight, grid);
+    let measured =
+        groups.into_iter().map(working).map(|members| (own(&members), measured(members, weight, grid)));
     let counts =
         |(own, group): &(bool, Group)| *own || group.activity() >= t::ON_CPU * group.members.len() as f64;
     measured.filter(counts).map(|(_, group)| group).collect()
@@ -81,6 +85,15 @@ fn serves_the_library(seen: &Observations, pid: u32) -> bool {
     let frames = stack.and_then(|stack| seen.stacks.stacks.get(stack as usize));
     let mut frames = frames.into_iter().flatten().filter_map(|&f| seen.stacks.frames.get(f as usize));
     frames.any(frames::serves)
+}
+
+/// Where some work, one that never does is none of them: a manager, a tracker of resources, a server of forks.
+fn at_work<'a>(members: Vec<&'a Process>, weight: &[f64], grid: Grid) -> Vec<&'a Process> {
+    let work: Vec<f64> = members.iter().map(|p| measured(vec![*p], weight, grid).activity()).collect();
+    let most = work.iter().copied().fold(0.0, f64::max);
+    let throughout = |p: &Process| p.started_s <= 0.0 && p.ended_s.is_none();
+    let serves = |p: &Process, work: f64| most >= t::ON_CPU && work < SERVES * most && throughout(p);
+    members.into_iter().zip(work).filter(|(p, work)| !serves(p, *work)).map(|(p, _)| p).collect()
 }
 
 fn measured<'a>(members: Vec<&'a Process>, weight: &[f64], grid: Grid) -> Group<'a> {

@@ -2,6 +2,7 @@
 
 use super::super::facts::Facts;
 use super::super::facts::doing::Doing;
+use super::super::facts::rank::RankFacts;
 use super::super::facts::stacks;
 use super::super::series::Measure;
 use super::super::thresholds as t;
@@ -35,10 +36,21 @@ pub fn judge(facts: &Facts) -> Case {
     let spread = case.below("main_thread.share_of_its_heaviest_line_of_python", line, t::LAUNCH_SPREAD);
     let python = rank.doing.of(&[Doing::Python]);
     let of_python = line.filter(|_| python >= t::SECOND_SHARE).map(|m| m.map(|most| most / python));
-    // With hardly any Python the work is native, and nobody sees its lines.
     let launches = match of_python {
         Some(_) => case.below("main_thread.heaviest_line_of_its_python", of_python, t::SYNC_ONE_LINE),
-        None => Some(true),
+        // A wait that spins is native code as well.
+        None if spins(rank) => Some(true),
+        None => {
+            let native = rank.doing.of(&[Doing::Native]);
+            let line = heaviest_line(rank, &rank.sampled, &[Doing::Native], &rank.weight);
+            let of_native = line.filter(|_| native >= t::ON_CPU).map(|m| m.map(|most| most / native));
+            match of_native {
+                Some(_) => {
+                    case.below("main_thread.heaviest_line_of_its_native_code", of_native, t::SYNC_ONE_LINE)
+                }
+                None => Some(true),
+            }
+        }
     };
     let often = often(&mut case, facts);
     case.all(&[gaps, could, waits, fits, spread, launches, often]);
@@ -56,12 +68,17 @@ pub fn judge(facts: &Facts) -> Case {
     case
 }
 
+/// Of the wall time in native code it is on a CPU for most.
+fn spins(rank: &RankFacts) -> bool {
+    let of_wall = |doing| rank.sampled.iter().filter(|s| s.doing == doing).fold(0.0, |sum, s| sum + s.factor);
+    of_wall(Doing::NativeWait) < of_wall(Doing::Native)
+}
+
 /// Each wait in which the thread sleeps is a switch. A few a second keep the GPU waiting for what the thread does in
 /// between, which would do so without them; of a wait that spins nobody knows.
 fn often(case: &mut Case, facts: &Facts) -> Option<bool> {
     let rank = facts.rank()?;
-    let of_wall = |doing| rank.sampled.iter().filter(|s| s.doing == doing).fold(0.0, |sum, s| sum + s.factor);
-    if of_wall(Doing::NativeWait) < of_wall(Doing::Native) {
+    if spins(rank) {
         return Some(true);
     }
     let switches = rank.main.and_then(|m| m.voluntary_switches).map(f64::from);

@@ -13,7 +13,8 @@ pub fn judge(facts: &Facts) -> Case {
     let rank = facts.rank();
     // A native wait of one rank alone, while its GPU is known to do nothing, is a lock's: there is nobody else to wait for.
     let alone = facts.ranks.len() == 1 && facts.gpu_known();
-    let native = rank.is_some_and(|r| alone && sleeps_in_futex(r.main, 1.0 - facts.lost().value));
+    let native = rank
+        .is_some_and(|r| alone && r.handed.is_none() && sleeps_in_futex(r.main, 1.0 - facts.lost().value));
     let kinds: &[Doing] = if native { &[Doing::Lock, Doing::NativeWait] } else { &[Doing::Lock] };
     let of_native = |r: &RankFacts| {
         if native { r.beyond_the_gpus_work(r.doing.of(&[Doing::NativeWait]), 0.0) } else { 0.0 }

@@ -31,7 +31,9 @@ pub fn judge(facts: &Facts) -> Case {
     };
     let share = rank.and_then(works).filter(|_| gil);
     let runs = case.at_least("main_thread.runs_native_code_share", share, t::SECOND_SHARE);
-    let on_cpu = rank.and_then(|r| r.on_cpu);
+    // Threads of a library are on a CPU in its stead.
+    let itself = rank.filter(|r| r.handed != Some(Doing::Native));
+    let on_cpu = itself.and_then(|r| r.on_cpu);
     let on_cpu = if on_cpu.is_some() {
         case.at_least("main_thread.on_cpu_share", on_cpu, t::SECOND_SHARE)
     } else {

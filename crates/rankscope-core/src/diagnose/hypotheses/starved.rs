@@ -27,7 +27,7 @@ pub fn by_whom(facts: &Facts) -> Option<Starving> {
         let matters = demand >= t::ON_CPU && delay.value >= t::STARVED;
         Some(Starving { who: "a worker", delay, share: if matters { input::wait_share(facts) } else { 0.0 } })
     });
-    [main(rank), workers, handed_to(facts, rank)]
+    [main(rank), workers, threads(rank), handed_to(facts, rank)]
         .into_iter()
         .flatten()
         .max_by(|a, b| a.share.total_cmp(&b.share).then(a.delay.value.total_cmp(&b.delay.value)))
@@ -36,17 +36,31 @@ pub fn by_whom(facts: &Facts) -> Option<Starving> {
 /// Who waits for the GIL has no CPU either as long as its holder has none.
 fn main(rank: &RankFacts) -> Option<Starving> {
     let delay = rank.run_delay?;
-    let others = rank.process.into_iter().flat_map(|p| p.seen_threads.iter().skip(1));
-    let sums = others.filter_map(|thread| {
-        let delay = weighted(&thread.run_delay, &rank.weight)?.value;
-        Some((weighted(&thread.on_cpu, &rank.weight)?.value + delay, delay))
-    });
-    let (wanted, had_none) = sums.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let (wanted, had_none) = others(rank);
     let holder = if wanted >= t::ON_CPU { had_none / wanted } else { 0.0 };
     let behind = rank.doing.of(&[Doing::GilWait]) * holder;
     let share = rank.doing.of(&[Doing::Starved]).max(delay.value) + behind;
     let delay = delay.map(|own| (own + behind).min(1.0));
     Some(Starving { who: "the main thread", delay, share: share.min(1.0) })
+}
+
+/// Threads of its own that work for it.
+fn threads(rank: &RankFacts) -> Option<Starving> {
+    let (wanted, had_none) = others(rank);
+    let delay = Measure { value: had_none / wanted, samples: rank.doing.samples };
+    let matters = wanted >= t::ON_CPU && delay.value >= t::STARVED;
+    let share = rank.doing.of(&[Doing::Lock, Doing::Data]);
+    matters.then_some(Starving { who: "a thread that the main thread waits for", delay, share })
+}
+
+/// Of the threads besides the main one: cores that they want, and those of them that they don't get.
+fn others(rank: &RankFacts) -> (f64, f64) {
+    let others = rank.process.into_iter().flat_map(|p| p.seen_threads.iter().skip(1));
+    let sums = others.filter_map(|thread| {
+        let delay = weighted(&thread.run_delay, &rank.weight)?.value;
+        Some((weighted(&thread.on_cpu, &rank.weight)?.value + delay, delay))
+    });
+    sums.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
 /// Threads that come and go are nobody's to see one by one: the main thread waits for them, hardly any CPU is used, and
