@@ -16,7 +16,7 @@
 #                        what a job loses of its time; at the end one boot of 5.10, as make test-v2-old
 #   make bench-diagnose  which cause is named for programs that really have one, three seeds each; first whether they have
 #                        it; then the same with those of other kinds and those that were held out (SUITE=targets,
-#                        SUITE=kinds, SUITE=heldout, SUITE=blind: only one of them)
+#                        SUITE=kinds, SUITE=heldout, SUITE=blind, SUITE=fresh: only one of them)
 #   make bench-ranks     512 simulated ranks (RANKS=n) and a default MLflow server, beside the pattern of MLflow's monitor
 #   make bench-report    what a page of 16 ranks over 100 hours costs (RANKS=n HOURS=n)
 #   make bench-crash     200 rounds of kills at random points, where `make test` plays 20 (CRASH_ROUNDS=n)
@@ -131,7 +131,7 @@ bench: $(VENV)/mlflow tools
 bench-diagnose: $(VENV)/ready
 	$(CARGO) build --release --quiet --bin rankscope
 	$(CARGO) build --release --quiet --package fake-nvml
-	for suite in $(or $(SUITE),targets kinds heldout blind); do \
+	for suite in $(or $(SUITE),targets kinds heldout blind fresh); do \
 	    matrix="$(VENV)/bin/python bench/diagnose_matrix.py --suite $$suite --library $(dir $(BUILT))libfake_nvml.so"; \
 	    $$matrix --truth --duration 5 || exit 1; \
 	    $$matrix --rankscope $(BUILT) $(MATRIX_ARGS) || exit 1; \

@@ -16,12 +16,13 @@ REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO / "tests"))
 
 from blind import table as blind
+from fresh import table as fresh
 from heldout import table as heldout
 from kinds import table as kinds
 from targets import table as induced
 from targets.place import Place
 
-SUITES = {"targets": induced, "heldout": heldout, "kinds": kinds, "blind": blind}
+SUITES = {"targets": induced, "heldout": heldout, "kinds": kinds, "blind": blind, "fresh": fresh}
 
 
 @dataclass

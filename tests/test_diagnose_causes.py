@@ -27,11 +27,12 @@ NAMES = [
     "memory_reclaim",
     "healthy_sleeping_loaders",
     "healthy_mid_power",
-    # Of unusual kinds: an event loop, a generator, a mapping, a lock of a file.
+    # Of unusual kinds: an event loop, a generator, a mapping, a lock of a file, one worker that is asked.
     "loop_few",
     "main_generator",
     "checkpoint_mapped",
     "lock_file",
+    "few_asked",
 ]
 BY_NAME = targets.BY_NAME | kinds.BY_NAME
 SECONDS = 7

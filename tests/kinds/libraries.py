@@ -109,6 +109,30 @@ def few_managed():
     job.end()
 
 
+def answer(connection, seconds):
+    plain_signals()
+    while connection.recv():
+        connection.send(parse(seconds))
+
+
+def few_asked():
+    """One process is asked for each batch when it is needed."""
+    job, gpu = begin("input_too_few_workers", "input")
+    cpu, kernel = job.vary(0.05), job.vary(0.02)
+    context = multiprocessing.get_context("fork")
+    mine, its = context.Pipe()
+    worker = context.Process(target=answer, args=(its, cpu), daemon=True)
+    worker.start()
+    while job.running():
+        with job.part("input"):
+            mine.send(True)
+            batch = mine.recv()
+        step(job, gpu, batch, kernel)
+    worker.kill()
+    worker.join()
+    job.end()
+
+
 def quota_future():
     """The next batch's targets are computed by a thread beside the GPU: in time, with a CPU of its own."""
     job, gpu = begin("cpu_quota_throttled", "targets")
@@ -154,4 +178,4 @@ def import_options():
 
 
 if __name__ == "__main__":
-    main(native_pool, native_tokens, cold_table, few_managed, quota_future, import_options)
+    main(native_pool, native_tokens, cold_table, few_managed, few_asked, quota_future, import_options)

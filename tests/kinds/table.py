@@ -33,6 +33,7 @@ CAUSES = [
     kind("main_thread_native", "libraries", "native_tokens"),
     kind("storage_wait", "libraries", "cold_table", light=True, read_rate=3 * MB),
     kind("input_too_few_workers", "libraries", "few_managed"),
+    kind("input_too_few_workers", "libraries", "few_asked"),
     kind("cpu_quota_throttled", "libraries", "quota_future", quota=0.5),
     kind("startup_import", "libraries", "import_options"),
     kind("cpu_contention", "places", "contended_worker", **CONTENDED),

@@ -61,6 +61,8 @@ thresholds! {
     STARVED = 0.2;
     /// Busy share of a loader worker (on a CPU or wanting one) from which it is saturated.
     WORKER_BUSY = 0.8;
+    /// Of the time in which the main thread waits for data: workers that are busy for so much of it have no leisure, though they rest while nobody waits.
+    IN_TURN = 0.9;
     /// Cores that must be free for more workers to help.
     SPARE_CORES = 0.6;
     /// Of the CPU limit: from here on nothing is left.

@@ -1,6 +1,7 @@
 //! Diagnoses of jobs whose bottleneck is known.
 
 mod any;
+mod beside;
 mod build;
 mod cases;
 mod each;

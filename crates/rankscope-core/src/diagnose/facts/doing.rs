@@ -110,6 +110,8 @@ pub fn of_sample(sample: &StackSample, stack: &[&Frame], os: Os, sleeps_in: Opti
     let waits_for_gil = sample.gil_elsewhere == Some(true)
         && call.is_none_or(|call| call == "futex")
         && os.switches.is_none_or(|s| s >= t::GIL_SWITCHES);
+    // Reads, locks and sleep have calls of their own, which this one isn't.
+    let sleeps_in = sleeps_in.filter(|s| call.is_none() || matches!(s, Doing::Events | Doing::Disk));
     let sleeps = || if waits_for_gil { Doing::GilWait } else { sleeps_in.unwrap_or(Doing::NativeWait) };
     if sample.asleep == Some(true) {
         return sleeps();

@@ -149,6 +149,15 @@ impl RankFacts<'_> {
         known.then(|| Measure { value: self.doing.of(all), samples: self.doing.samples })
     }
 
+    /// Share of the window, by stacks; 0 without.
+    pub fn of_wall(&self, kinds: &[Doing]) -> f64 {
+        let sum = |which: &dyn Fn(&Sampled) -> bool| -> f64 {
+            self.sampled.iter().filter(|s| which(s)).map(|s| s.factor).sum()
+        };
+        let all = sum(&|_| true);
+        if all > 0.0 { sum(&|s| kinds.contains(&s.doing)) / all } else { 0.0 }
+    }
+
     /// Of the lost time: what is certain of `share`, if the GPU worked meanwhile for all but the time that the thread
     /// was `elsewhere`. Within a slot the GPU's work and its rest cannot be told apart, and who waits for it, asleep or
     /// in a loop, does so while it works.

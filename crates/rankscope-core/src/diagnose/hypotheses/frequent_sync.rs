@@ -34,23 +34,14 @@ pub fn judge(facts: &Facts) -> Case {
     // Work in one place would keep the GPU waiting without the sync as well.
     let line = heaviest_line(rank, &rank.sampled, &[Doing::Python], &rank.weight);
     let spread = case.below("main_thread.share_of_its_heaviest_line_of_python", line, t::LAUNCH_SPREAD);
-    let python = rank.doing.of(&[Doing::Python]);
-    let of_python = line.filter(|_| python >= t::SECOND_SHARE).map(|m| m.map(|most| most / python));
+    let of_python = in_one_line(rank, Doing::Python, t::SECOND_SHARE);
+    // With hardly any Python the work is native; a wait that spins is native as well.
+    let of_native = || in_one_line(rank, Doing::Native, t::ON_CPU).filter(|_| !spins(rank));
     let launches = match of_python {
         Some(_) => case.below("main_thread.heaviest_line_of_its_python", of_python, t::SYNC_ONE_LINE),
-        // A wait that spins is native code as well.
-        None if spins(rank) => Some(true),
-        None => {
-            let native = rank.doing.of(&[Doing::Native]);
-            let line = heaviest_line(rank, &rank.sampled, &[Doing::Native], &rank.weight);
-            let of_native = line.filter(|_| native >= t::ON_CPU).map(|m| m.map(|most| most / native));
-            match of_native {
-                Some(_) => {
-                    case.below("main_thread.heaviest_line_of_its_native_code", of_native, t::SYNC_ONE_LINE)
-                }
-                None => Some(true),
-            }
-        }
+        None => of_native().map_or(Some(true), |line| {
+            case.below("main_thread.heaviest_line_of_its_native_code", Some(line), t::SYNC_ONE_LINE)
+        }),
     };
     let often = often(&mut case, facts);
     case.all(&[gaps, could, waits, fits, spread, launches, often]);
@@ -68,10 +59,16 @@ pub fn judge(facts: &Facts) -> Case {
     case
 }
 
+/// Of what the main thread does so in the lost time, if that is enough: the share of one line.
+fn in_one_line(rank: &RankFacts, doing: Doing, enough: f64) -> Option<Measure> {
+    let all = rank.doing.of(&[doing]);
+    let line = heaviest_line(rank, &rank.sampled, &[doing], &rank.weight)?;
+    (all >= enough).then(|| line.map(|most| most / all))
+}
+
 /// Of the wall time in native code it is on a CPU for most.
 fn spins(rank: &RankFacts) -> bool {
-    let of_wall = |doing| rank.sampled.iter().filter(|s| s.doing == doing).fold(0.0, |sum, s| sum + s.factor);
-    of_wall(Doing::NativeWait) < of_wall(Doing::Native)
+    rank.of_wall(&[Doing::NativeWait]) < rank.of_wall(&[Doing::Native])
 }
 
 /// Each wait in which the thread sleeps is a switch. A few a second keep the GPU waiting for what the thread does in

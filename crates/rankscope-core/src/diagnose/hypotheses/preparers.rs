@@ -11,7 +11,7 @@ pub struct Preparers {
     /// `worker`, or `thread`.
     pub kind: &'static str,
     pub number: usize,
-    /// On a CPU, or in want of one, in the lost time.
+    /// On a CPU, or in want of one, in the lost time; or in that part of it in which they are asked for anything.
     pub busy: Measure,
     /// Waiting for storage.
     pub disk: f64,
@@ -20,7 +20,18 @@ pub struct Preparers {
 /// The busier of the two.
 pub fn of(rank: &RankFacts) -> Option<Preparers> {
     let workers = rank.active_workers().and_then(workers);
-    workers.into_iter().chain(threads(rank)).max_by(|a, b| a.busy.value.total_cmp(&b.busy.value))
+    let all =
+        workers.into_iter().chain(threads(rank)).map(|p| Preparers { busy: in_turn(rank, p.busy), ..p });
+    all.max_by(|a, b| a.busy.value.total_cmp(&b.busy.value))
+}
+
+/// Who is asked for one batch at a time works while the main thread waits, and only then: in steps that are shorter than a
+/// slot that looks like leisure.
+fn in_turn(rank: &RankFacts, busy: Measure) -> Measure {
+    let waits = rank.of_wall(&[Doing::Data]);
+    let of_wait = if waits >= t::ON_CPU { busy.value / waits } else { 0.0 };
+    let rests = busy.value < t::WORKER_BUSY && of_wait >= t::IN_TURN;
+    if rests { busy.map(|_| of_wait.min(1.0)) } else { busy }
 }
 
 fn workers(group: &Group) -> Option<Preparers> {

@@ -35,11 +35,14 @@ pub fn by_whom(facts: &Facts) -> Option<Starving> {
 
 /// Who waits for the GIL has no CPU either as long as its holder has none.
 fn main(rank: &RankFacts) -> Option<Starving> {
-    let delay = rank.run_delay?;
+    let starved = rank.doing.of(&[Doing::Starved]);
+    // A library's threads want it in the main thread's stead.
+    let instead = if rank.handed == Some(Doing::Starved) { starved } else { 0.0 };
+    let delay = rank.run_delay?.map(|own| own.max(instead));
     let (wanted, had_none) = others(rank);
     let holder = if wanted >= t::ON_CPU { had_none / wanted } else { 0.0 };
     let behind = rank.doing.of(&[Doing::GilWait]) * holder;
-    let share = rank.doing.of(&[Doing::Starved]).max(delay.value) + behind;
+    let share = starved.max(delay.value) + behind;
     let delay = delay.map(|own| (own + behind).min(1.0));
     Some(Starving { who: "the main thread", delay, share: share.min(1.0) })
 }
