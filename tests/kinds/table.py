@@ -45,6 +45,7 @@ CAUSES = [
     kind("checkpoint", "waits", "checkpoint_child", **DISK),
     kind("checkpoint", "waits", "checkpoint_copied", **DISK),
     kind("checkpoint", "waits", "checkpoint_rows", **DISK),
+    kind("checkpoint", "waits", "checkpoint_packed", light=True),
     kind("garbage_collection", "places", "gc_beside"),
     kind("lock_wait", "waits", "lock_file", light=True),
     kind("lock_wait", "waits", "lock_manager", light=True),

@@ -1,6 +1,7 @@
 """Checkpoints, locks and hangs in other shapes."""
 
 import fcntl
+import json
 import multiprocessing
 import os
 import queue
@@ -103,6 +104,24 @@ def rows_out(directory, megabytes):
 def checkpoint_rows():
     """The state goes into a database."""
     saving(rows_out)
+
+
+def pack_out(directory, megabytes):
+    state = {n: [float(n), str(n)] for n in range(4000)}
+    with open(directory / "state.bin", "wb") as file:
+        end = time.thread_time() + megabytes / 60
+        while time.thread_time() < end:
+            packed = json.dumps(state)
+        file.write(packed.encode())
+        for _ in range(megabytes):
+            file.write(ROW.tobytes())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def checkpoint_packed():
+    """The state is packed for as long as it is written, or longer."""
+    saving(pack_out)
 
 
 def hold_file(path, seconds):
@@ -225,6 +244,7 @@ if __name__ == "__main__":
         checkpoint_child,
         checkpoint_copied,
         checkpoint_rows,
+        checkpoint_packed,
         lock_file,
         lock_manager,
         lock_shared,

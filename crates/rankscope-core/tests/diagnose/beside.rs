@@ -136,3 +136,25 @@ fn a_worker_that_is_asked_for_each_batch() {
     let found = crate::look(&job.seen);
     assert_ne!(found.verdict.cause, "input_too_few_workers", "{:?}", find(&found, "input_too_few_workers"));
 }
+
+/// Packed for two seconds, then written for one: all below `save`. A validation before it is none of it.
+#[test]
+fn what_is_written_has_to_be_made_first() {
+    let save: &'static [Line] = &[("pack", "/app/state.py", 20), ("save", "/app/state.py", 44), TRAIN];
+    let put: &'static [Line] = &[("save", "/app/state.py", 45), TRAIN];
+    let validate: &'static [Line] = &[("score", "/app/metric.py", 8), TRAIN];
+    let with = |before: &'static [Line]| {
+        let mut job = Job::new(60.0);
+        let (writes, train) = (|s: f64| s % 5.0 >= 4.0, |s: f64| in_turn(s, 2.0, 3.0));
+        job.gpu(0, |s| if train(s) { (98.0, 640.0) } else { (0.0, 75.0) });
+        job.main(0, |s| {
+            writes(s).then(|| disk(put)).or((!train(s)).then(|| python(before))).or(Some(sync()))
+        });
+        job.written(0, |s| if writes(s) { 200.0 } else { 0.0 });
+        job
+    };
+    let found = expect(&with(save).seen, "checkpoint");
+    assert!(find(&found, "checkpoint").share > 0.95, "{:?}", find(&found, "checkpoint"));
+    let found = expect(&with(validate).seen, "main_thread_python");
+    assert!((0.3..0.4).contains(&find(&found, "checkpoint").share), "{:?}", find(&found, "checkpoint"));
+}

@@ -7,6 +7,7 @@ use super::super::observations::Process;
 use super::super::series::{Measure, at, average};
 use super::super::thresholds as t;
 use super::case::{Case, Holds, percent};
+use super::saving;
 
 pub fn judge(facts: &Facts) -> Case {
     let mut case = Case::new("checkpoint", facts);
@@ -106,9 +107,10 @@ fn written(facts: &Facts) -> Option<Written> {
         slot = slot.max(from + 1);
     }
     let share = average(rank.weight.iter().zip(&inside).map(|(&w, &i)| (w, if i { 1.0 } else { 0.0 })));
+    let share = share.map_or(0.0, |m| m.value);
     Some(Written {
         megabytes,
-        share: share.map_or(0.0, |m| m.value),
+        share: saving::share(rank, &inside).map_or(share, |making| making.max(share)),
         seconds: slots as f64 * facts.grid.seconds,
         concentrated: if all > 0.0 { megabytes / all } else { 0.0 },
     })

@@ -28,6 +28,7 @@ mod network_input_wait;
 mod preparers;
 mod process_idle;
 mod ranks;
+mod saving;
 mod startup_import;
 mod starved;
 mod storage_wait;
